@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A wait with a deadline that another thread can end: for a thread of our own, never for the
- * program's. In a file that several processes map, another process can (live/mailbox.h). */
+/* A wait with a deadline that another thread can end: for a thread of our own; the program's wait
+ * only for an unwinder that cannot be loaded otherwise (core/stacks/unwind.c). In a file that
+ * several processes map, another process can (live/mailbox.h). */
 #ifndef CW_BASE_ALARM_H
 #define CW_BASE_ALARM_H
 

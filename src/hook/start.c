@@ -21,6 +21,7 @@
 #include "hook/resolve/resolve.h"
 #include "hook/services/dump.h"
 #include "hook/services/dump_signal.h"
+#include "hook/services/helper_thread.h"
 #include "hook/services/background_thread.h"
 #include "hook/services/platform.h"
 #include "hook/services/trace_file.h"
@@ -94,11 +95,29 @@ static int match_unwinder(const struct cw_object *object, void *arg)
            unwinder->gr != NULL;
 }
 
-static void find_unwinder(void)
+static int take_first(const struct cw_object *object, void *arg)
+{
+    *(struct cw_object *)arg = *object;
+    return 1;
+}
+
+/* In an object that was there from the start, and stays. */
+static int match_linked(struct cw_unwinder *unwinder)
+{
+    struct cw_object object;
+    const void *function = NULL;
+
+    if (cw_object_visit(take_first, &object))
+        function = cw_object_needed_symbol(&object, "_Unwind_Backtrace", NULL);
+    return function != NULL && cw_object_at(function, &object) == 0 &&
+           match_unwinder(&object, unwinder);
+}
+
+static void find_unwinder(int is_linked)
 {
     struct cw_unwinder unwinder;
 
-    if (cw_object_visit(match_unwinder, &unwinder))
+    if (is_linked ? match_linked(&unwinder) : cw_object_visit(match_unwinder, &unwinder))
         cw_unwind_set(&unwinder);
 }
 
@@ -131,6 +150,7 @@ static int free_block(enum cw_kind kind, uint64_t address)
 static const struct cw_host_ops host = {
     .watch_thread = watch_thread,
     .find_unwinder = find_unwinder,
+    .help = cw_helper_thread_start,
     .dump = cw_dump_for_process,
     .record = cw_trace_file_start,
     .end_record = cw_trace_stop,

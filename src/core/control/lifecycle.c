@@ -53,6 +53,7 @@
 #include "core/request/oom.h"
 #include "core/stacks/module.h"
 #include "core/stacks/stack.h"
+#include "core/stacks/unwind.h"
 #include "core/tags/tag.h"
 
 /* ---- news that go upwards ---- */
@@ -123,9 +124,12 @@ void cw_lifecycle_arm(const struct cw_driver_ops *ops, const struct cw_options *
         return;
     is_built = build(launcher, driver_version) == 0;
     cw_session_begun(is_built);
-    if (is_built)
-        cw_log(CW_LOG_DEBUG, "armed, driver %u.%u", driver_version / 1000,
-               driver_version % 1000 / 10);
+    if (!is_built)
+        return;
+    /* Now that nobody waits for this thread. */
+    if (options->stacks == CW_STACKS_FULL)
+        cw_unwind_prepare();
+    cw_log(CW_LOG_DEBUG, "armed, driver %u.%u", driver_version / 1000, driver_version % 1000 / 10);
 }
 
 /* ---- the end ---- */

@@ -27,9 +27,12 @@ struct cw_host_ops {
     /* Arranges that the calling thread calls cw_lifecycle_thread_ends at its end, and returns 0. It
      * must not wait for the loader or allocate. NULL: all threads share slot 0. */
     int (*watch_thread)(void);
-    /* Calls cw_unwind_set if it finds the functions of libgcc_s, which is loaded by now. Called at
-     * the first walk of a stack. NULL: glibc's backtrace() walks. */
-    void (*find_unwinder)(void);
+    /* Calls cw_unwind_set if it finds the functions of libgcc_s: which was loaded by us and is
+     * complete, or, with is_linked, in what the program is linked with. Never waits for others to
+     * load. NULL: glibc's backtrace() walks. */
+    void (*find_unwinder)(int is_linked);
+    /* Calls work in a thread of ours: 0, or -1. NULL: there is none. */
+    int (*help)(void (*work)(void));
     /* Writes a report for process `asker`. Returns 0 with its name in text, or an errno with the
      * reason. NULL: not supported. */
     int (*dump)(uint32_t asker, char *text, size_t cap);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "core/stacks/source_line.h"
 #include "core/stacks/merge.h"
+#include "core/stacks/unwind.h"
 #include "core/stacks/walk_cache.h"
 #include "core/stacks/module.h"
 #include "core/python/python.h"
@@ -47,6 +48,7 @@ void cw_stack_reset(void)
     frame_heads = NULL;
     modules_epoch = 0;
     cw_source_line_reset();
+    cw_unwind_reset();
 }
 
 /* ---- interning ---- */

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock. */
+/*
+ * The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock.
+ *
+ * Loading one takes the loader's lock, which a thread holds while constructors run, and one of
+ * those may wait for the thread that walks. So a thread loads only where the program itself would
+ * take that lock, or nobody can hold it for long: in the first thread, in one that has opened a
+ * library, and while none was opened. Any other uses the unwinder that the program is linked with;
+ * one that is merely there may not be relocated yet, and may go. If there is none, a helper loads
+ * it, which nobody waits for but that thread, and that not for long: until the helper is through,
+ * stacks are their callers.
+ */
 #include "core/stacks/unwind.h"
 
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/alarm.h"
 #include "base/compiler.h"
 #include "core/process/host.h"
 #include "core/process/loader.h"
@@ -19,25 +32,22 @@
 
 /* <execinfo.h>'s, as an optional function. */
 extern int backtrace(void **buffer, int size) CW_OPTIONAL;
+/* <gnu/libc-version.h>'s. */
+extern const char *gnu_get_libc_version(void) CW_OPTIONAL;
+
+/* How long a thread waits for the helper: some hundred times what loading takes. */
+#define PATIENCE_NS UINT64_C(200000000)
 
 static struct cw_unwinder use;
 static atomic_flag is_claimed = ATOMIC_FLAG_INIT;
 static _Atomic int is_set;
-static _Atomic int is_looked_for;
+static _Atomic int is_loaded;  /* by us: backtrace() loads nothing any more */
+static _Atomic int is_loading; /* threads that are about it */
+static _Atomic int has_helper;
+static struct cw_alarm helped; /* the helper has loaded it */
 
-/* backtrace() loads libgcc_s. Two threads may both look: if one waited for the other, which may
- * wait for the loader, the loader might wait for the first. */
-static CW_NOINLINE void find_unwinder(void)
-{
-    void *first[1];
-
-    if (cw_host->find_unwinder != NULL) {
-        if (backtrace != NULL)
-            backtrace(first, 1);
-        cw_host->find_unwinder();
-    }
-    atomic_store_explicit(&is_looked_for, 1, memory_order_release);
-}
+static _Atomic int is_any_opened;  /* a library, by the program */
+static CW_TLS int has_opened_some; /* this thread */
 
 void cw_unwind_set(const struct cw_unwinder *unwinder)
 {
@@ -45,6 +55,79 @@ void cw_unwind_set(const struct cw_unwinder *unwinder)
         return;
     use = *unwinder;
     atomic_store_explicit(&is_set, 1, memory_order_release);
+}
+
+/* Two threads may both load: if one waited for the other, which may wait for the loader, the loader
+ * might wait for the first. */
+static void load(void)
+{
+    void *first[1];
+
+    atomic_fetch_add(&is_loading, 1);
+    if (backtrace != NULL)
+        backtrace(first, 1);
+    cw_host->find_unwinder(0);
+    atomic_store_explicit(&is_loaded, 1, memory_order_release);
+    atomic_fetch_sub(&is_loading, 1);
+}
+
+static void load_as_helper(void)
+{
+    load();
+    cw_alarm_ring(&helped);
+}
+
+/* Once: what comes after it does not wait. */
+static void do_without_loading(void)
+{
+    if (atomic_exchange(&has_helper, 1))
+        return;
+    cw_host->find_unwinder(1);
+    if (!atomic_load(&is_set) && cw_host->help != NULL && cw_host->help(load_as_helper) == 0)
+        cw_alarm_wait(&helped, PATIENCE_NS);
+}
+
+static int is_first_thread(void)
+{
+    return syscall(SYS_gettid) == getpid();
+}
+
+/* glibc before 2.34 lets one thread wait in backtrace() for another's. */
+static int loads_in_turn(void)
+{
+    const char *version = gnu_get_libc_version != NULL ? gnu_get_libc_version() : "";
+    unsigned minor = 0;
+
+    if (strncmp(version, "2.", 2) != 0)
+        return 1;
+    for (version += 2; *version >= '0' && *version <= '9'; version++)
+        minor = minor * 10 + (unsigned)(*version - '0');
+    return minor < 34;
+}
+
+/* A thread that has opened a library may hold the lock that another waits for. */
+static int may_load(void)
+{
+    if (has_opened_some)
+        return atomic_load(&is_loading) == 0 || !loads_in_turn();
+    return !atomic_load(&is_any_opened) || is_first_thread();
+}
+
+CW_NOINLINE void cw_unwind_prepare(void)
+{
+    if (cw_host->find_unwinder == NULL || atomic_load(&is_set) || atomic_load(&is_loaded))
+        return;
+    if (may_load())
+        load();
+    else
+        do_without_loading();
+}
+
+void cw_unwind_reset(void)
+{
+    atomic_store(&is_loading, 0);
+    atomic_store(&has_helper, 0);
+    cw_alarm_reset(&helped);
 }
 
 /* ---- stacks that end elsewhere ---- */
@@ -69,6 +152,8 @@ void cw_unwind_opening(const char *path)
 {
     int none = NO_SWITCHER;
 
+    has_opened_some = 1;
+    atomic_store(&is_any_opened, 1);
     if (CW_UNLIKELY(is_switcher(path)))
         atomic_compare_exchange_strong(&switcher.state, &none, EXPECTED);
 }
@@ -154,12 +239,22 @@ static CW_NOINLINE void walk_inexactly(struct cw_walk *walk, unsigned max)
     }
 }
 
+/* Without an unwinder that could be loaded: no frame. */
+static CW_NOINLINE void walk_otherwise(struct cw_walk *walk, unsigned max)
+{
+    struct progress progress = {.walk = walk, .max = max};
+
+    cw_unwind_prepare();
+    if (atomic_load_explicit(&is_set, memory_order_acquire))
+        use.backtrace(take_frame, &progress);
+    else if (cw_host->find_unwinder == NULL || atomic_load(&is_loaded))
+        walk_inexactly(walk, max);
+}
+
 void cw_unwind_walk(struct cw_walk *out, unsigned max)
 {
     struct progress progress = {.walk = out, .max = max};
 
-    if (CW_UNLIKELY(!atomic_load_explicit(&is_looked_for, memory_order_acquire)))
-        find_unwinder();
     if (CW_UNLIKELY(atomic_load_explicit(&switcher.state, memory_order_relaxed) == EXPECTED))
         cw_loader_visit(match_switcher, NULL);
     out->count = out->own = out->exact = 0;
@@ -167,5 +262,5 @@ void cw_unwind_walk(struct cw_walk *out, unsigned max)
     if (CW_LIKELY(atomic_load_explicit(&is_set, memory_order_acquire)))
         use.backtrace(take_frame, &progress);
     else
-        walk_inexactly(out, max);
+        walk_otherwise(out, max);
 }

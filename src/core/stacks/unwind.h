@@ -2,10 +2,9 @@
 /*
  * The walk up the calling thread's own stack, by the process's unwinder.
  *
- * libgcc_s is not linked: at the first walk glibc's backtrace() loads it, and the host
- * (core/process/host.h) finds its functions. A process that never allocates is spared both: loading
- * takes the loader's lock, and allocates. Without an unwinder, backtrace() does the walk, and tells
- * addresses of code but not where on the stack they lie.
+ * libgcc_s is not linked: when the session is armed glibc's backtrace() loads it for good, and the
+ * host (core/process/host.h) finds its functions. Without an unwinder, backtrace() does the walk,
+ * and tells addresses of code but not where on the stack they lie.
  */
 #ifndef CW_CORE_UNWIND_H
 #define CW_CORE_UNWIND_H
@@ -44,11 +43,17 @@ struct cw_walk {
  */
 void cw_unwind_opening(const char *path);
 
+/* Once the session is armed, and nobody waits for us: what walks need is loaded, so that none has
+ * to do it later. */
+void cw_unwind_prepare(void);
+/* In a forked child. */
+void cw_unwind_reset(void);
+
 /* The first one that is set stays. */
 void cw_unwind_set(const struct cw_unwinder *unwinder);
 
-/* Our own frames at the inner end, at most CW_OWN_FRAMES, and at most max more, 1..CW_DEPTH_MAX. No
- * lock held, and nobody waiting for us. */
+/* Our own frames at the inner end, at most CW_OWN_FRAMES, and at most max more, 1..CW_DEPTH_MAX;
+ * none while there is no unwinder. No lock held, and nobody waiting for us. */
 void cw_unwind_walk(struct cw_walk *out, unsigned max);
 
 #endif

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ways in which a preloaded library has hung its programs: each child must end by itself.
+ * Ways in which a preloaded library has hung or crashed its programs: each child must end by
+ * itself.
  *
- *   drv_hazards constructor PLUGIN   a thread's first call while another is inside dlopen, in
- * PLUGIN's constructor, which calls CUDA too drv_hazards fork                 children of a process
- * whose other threads allocate from many places drv_hazards signal               _exit in a handler
- * that interrupts captures
+ *   drv_hazards constructor PLUGIN    a thread's first call while another is inside dlopen, in
+ *                                     PLUGIN's constructor, which calls CUDA too
+ *   drv_hazards fork                  children of a process whose other threads allocate from many
+ *                                     places
+ *   drv_hazards signal                _exit in a handler that interrupts captures
+ *   drv_hazards waits PLUGIN          PLUGIN's constructor waits for a thread that calls CUDA;
+ *   drv_hazards waits PLUGIN again    after cuInit
+ *   drv_hazards unloads OTHER PYTHON  two threads unload libraries at the same time, one of them an
+ *                                     interpreter
  */
 #include "victim.h"
 
@@ -156,8 +162,91 @@ static void capture_until_interrupted(const char *unused)
     }
 }
 
+static NOINLINE void leave_block(void)
+{
+    CUdeviceptr block;
+
+    MUST(cuMemAlloc(&block, 512));
+}
+
+static NOINLINE int run_waits(const char *plugin, int is_again)
+{
+    void *handle;
+
+    alarm(PATIENCE_SEC);
+    if (is_again)
+        MUST(cuInit(0));
+    handle = dlopen(plugin, RTLD_NOW);
+    start();
+    leave_block();
+    say("the plug-in is %s", handle != NULL ? "there" : dlerror());
+    return handle == NULL;
+}
+
+/* ---- two unloadings ---- */
+
+static _Atomic int is_in_first, is_first_over;
+
+static void wait_for(_Atomic int *it)
+{
+    while (!atomic_load(it))
+        usleep(1000);
+}
+
+/* By then the second is on its way to the loader's lock, which this one holds. */
+static void in_first(void)
+{
+    atomic_store(&is_in_first, 1);
+    usleep(300000);
+}
+
+static void in_second(void)
+{
+    wait_for(&is_first_over);
+}
+
+static void *unload_second(void *python)
+{
+    wait_for(&is_in_first);
+    return dlclose(python) == 0 ? NULL : python;
+}
+
+static void *open_to_unload(const char *name, void (*at_unload)(void))
+{
+    void *handle = dlopen(name, RTLD_NOW);
+    void (**hook)(void) = handle != NULL ? dlsym(handle, "at_unload") : NULL;
+
+    if (hook == NULL)
+        say("no %s", name);
+    else
+        *hook = at_unload;
+    return handle;
+}
+
+static int run_unloads(const char *first, const char *second)
+{
+    void *other = open_to_unload(first, in_first), *python = open_to_unload(second, in_second);
+    CUdeviceptr block;
+    pthread_t thread;
+
+    start();
+    MUST(cuMemAlloc(&block, 512));
+    pthread_create(&thread, NULL, unload_second, python);
+    say("closed: %d", dlclose(other));
+    atomic_store(&is_first_over, 1);
+    pthread_join(thread, NULL);
+    MUST(cuMemFree(block));
+    take_and_give();
+    say("freed");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 2 && strcmp(argv[1], "waits") == 0)
+        return run_waits(argv[2], argc > 3);
+    if (argc > 3 && strcmp(argv[1], "unloads") == 0)
+        return run_unloads(argv[2], argv[3]);
     if (argc > 2 && strcmp(argv[1], "constructor") == 0)
         return run_children(race_with_constructor, argv[2], 5);
     if (argc > 1 && strcmp(argv[1], "fork") == 0)
