@@ -31,6 +31,7 @@
 #include "hook/bodies/buffer_driver.h"
 #include "hook/bodies/call.h"
 #include "hook/bodies/device_driver.h"
+#include "hook/bodies/runtime.h"
 #include "hook/bodies/transfer_driver.h"
 #include "hook/resolve/deepbind.h"
 #include "hook/resolve/object.h"
@@ -115,6 +116,7 @@ CW_EXPORT int dlclose(void *handle)
     cw_python_unload_begin();
     rc = ((dlclose_fn)real)(handle);
     cw_epoch_advance();
+    cw_runtime_unloaded();
     cw_python_unload_end();
     cw_resolve_forget_unloaded();
     return rc;

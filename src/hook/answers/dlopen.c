@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is opened with RTLD_DEEPBIND (hook/resolve/deepbind.h), and what switches stacks
- * (core/stacks/unwind.h).
+ * What is opened with RTLD_DEEPBIND (hook/resolve/deepbind.h) or RTLD_GLOBAL
+ * (hook/resolve/searchlist.h), and what switches stacks (core/stacks/unwind.h).
  *
  * dlopen looks at the flags and goes on to the real one by a jump, because that one finds the
  * caller by the return address: whose RUNPATH is searched, what $ORIGIN is, in which namespace. So
@@ -17,21 +17,23 @@
 #include "hook/answers/dlsym.h"
 #include "hook/resolve/deepbind.h"
 #include "hook/resolve/next.h"
+#include "hook/resolve/searchlist.h"
 #include "hook/settings.h"
 
 struct cw_dlsym_answer cw_dlopen_filter(const char *file, int flags, const void *caller)
 {
     (void)caller;
-    if (file != NULL)
+    if (file != NULL) {
         cw_unwind_opening(file);
+        if (flags & RTLD_GLOBAL)
+            cw_searchlist_opening(file);
+    }
 #ifdef RTLD_DEEPBIND
     if (CW_UNLIKELY(flags & RTLD_DEEPBIND)) {
         cw_settings_read();
         if (cw_settings_options()->mode != CW_MODE_OFF)
             cw_deepbind_opening(cw_settings_options()->deepbind == CW_DEEPBIND_PATCH);
     }
-#else
-    (void)flags;
 #endif
     return (struct cw_dlsym_answer){.jump = cw_next_dlopen()};
 }

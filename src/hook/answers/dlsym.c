@@ -15,6 +15,7 @@
 #include "hook/resolve/next.h"
 #include "hook/resolve/object.h"
 #include "hook/resolve/resolve.h"
+#include "hook/resolve/searchlist.h"
 
 static int is_hooked_name(const char *name)
 {
@@ -137,7 +138,7 @@ static void *ask_default(const struct cw_next_query *query, const struct cw_obje
     /* The caller's own dependencies are in its scope, though not in the global one. */
     if (found != NULL)
         return found;
-    found = cw_object_needed_symbol(caller, query->name, query->version);
+    found = cw_searchlist_needed_symbol(caller, query->name, query->version);
     if (found != NULL)
         real_dlerror(); /* a program that calls it must not see our failed attempt */
     else

@@ -20,11 +20,13 @@
  * its call sites are looked up each time. */
 static struct binding {
     _Atomic uint32_t turn;  /* odd while it is written; never the same again */
-    _Atomic uint32_t epoch; /* of cw_epoch: an unloaded module makes all bindings stale */
+    _Atomic uint32_t epoch; /* of `unloads`: an unloaded module makes all bindings stale */
     _Atomic uint32_t bound; /* the function, and the number of its version */
     _Atomic(void *) caller;
     _Atomic(void *) real;
 } bindings[BINDINGS];
+
+static CW_HOT_DATA _Atomic uint32_t unloads = 1; /* so that zeroed bindings are stale */
 
 /* The version by which the current call came here (hook/answers/runtime_stubs.S), 0: none. */
 CW_HIDDEN CW_TLS uint32_t cw_runtime_bound;
@@ -88,9 +90,14 @@ static void keep(struct binding *binding, void *caller, uint32_t bound, uint32_t
     atomic_store_explicit(&binding->turn, turn + 2, memory_order_release);
 }
 
+void cw_runtime_unloaded(void)
+{
+    atomic_fetch_add(&unloads, 1);
+}
+
 static void *real_function(enum cw_runtime function, uint32_t version, void *caller)
 {
-    uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
+    uint32_t epoch = atomic_load_explicit(&unloads, memory_order_relaxed);
     uint32_t bound = (uint32_t)function << 16 | version; /* in CW_RUNTIME_VERSIONS, 0: none */
     size_t slot = ((uintptr_t)caller >> 2 ^ (uintptr_t)function * 7 ^ version) & (BINDINGS - 1);
     void *real = find(&bindings[slot], caller, bound, epoch);

@@ -31,6 +31,9 @@ struct cw_runtime_call {
 void *cw_runtime_enter(struct cw_runtime_call *call, enum cw_runtime function, void *caller);
 void cw_runtime_leave(const struct cw_runtime_call *call);
 
+/* After a dlclose: another module may come to lie where a caller or a runtime was. */
+void cw_runtime_unloaded(void);
+
 /* After a successful allocation, before leave: accounts for it if the driver layer saw nothing. */
 void cw_runtime_allocated(const struct cw_runtime_call *call, enum cw_kind kind, const void *ptr,
                           size_t bytes);

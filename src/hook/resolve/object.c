@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/mem.h"
 #include "core/process/loader.h"
-
-#define CLOSURE_MAX 256 /* objects looked at when following dependencies */
 
 struct visit_state {
     int (*visit)(const struct cw_object *object, void *arg);
@@ -375,24 +372,6 @@ const char *cw_object_wanted_version(const struct cw_object *object, const char 
     return NULL;
 }
 
-int cw_object_has_version(const struct cw_object *object, const char *name, const char *version)
-{
-    struct cw_object_symbols symbols;
-    const char *defined = NULL;
-    uint32_t index = 0;
-
-    cw_object_read(object, &symbols);
-    if (version == NULL || symbols.versions == NULL || symbols.defined == NULL)
-        return 1; /* an object without versions matches every request, as in the loader */
-    if (symbols.gnu_hash != NULL)
-        index = find_gnu(&symbols, name);
-    else if (symbols.hash != NULL)
-        index = find_sysv(&symbols, name);
-    if (index != 0)
-        defined = defined_version(&symbols, symbols.versions[index] & 0x7fff);
-    return defined != NULL && strcmp(defined, version) == 0;
-}
-
 /* As the loader matches: a definition without a version satisfies every reference. */
 static int is_version(const struct cw_object_symbols *symbols, uint32_t index, const char *version)
 {
@@ -463,7 +442,7 @@ static int read_object(const struct link_map *map, struct cw_object *out)
     return out->dynamic != NULL && (out->name[0] == '\0' || strchr(out->name, '/') != NULL);
 }
 
-static int is_libc(const struct cw_object *object)
+int cw_object_is_libc(const struct cw_object *object)
 {
     return strcmp(cw_object_basename(object), "libc.so.6") == 0;
 }
@@ -476,7 +455,7 @@ static int is_preloaded(void)
     for (const struct link_map *map = first_object(); map != NULL; map = map->l_next) {
         if (!read_object(map, &object))
             continue;
-        if (cw_object_is_self(&object) || is_libc(&object))
+        if (cw_object_is_self(&object) || cw_object_is_libc(&object))
             return cw_object_is_self(&object);
     }
     return 0;
@@ -494,7 +473,7 @@ int cw_object_visit_preloaded(enum cw_objects which,
 
         if (!read_object(map, &object))
             continue;
-        is_last = is_libc(&object);
+        is_last = cw_object_is_libc(&object);
         if (cw_object_is_self(&object))
             now = CW_OBJECTS_AFTER;
         else if (now == which)
@@ -512,73 +491,4 @@ void *cw_object_next_symbol(const char *name)
     if (!cw_object_visit_preloaded(CW_OBJECTS_AFTER, match_symbol, &query))
         cw_object_visit(match_next, &query);
     return query.found;
-}
-
-struct soname_query {
-    const char *soname;
-    struct cw_object *out;
-};
-
-static int match_soname(const struct cw_object *object, void *arg)
-{
-    const struct soname_query *query = arg;
-    struct cw_object_symbols symbols;
-
-    cw_object_read(object, &symbols);
-    if ((symbols.soname == NULL || strcmp(symbols.soname, query->soname) != 0) &&
-        strcmp(cw_object_basename(object), query->soname) != 0 &&
-        strcmp(object->name, query->soname) != 0) /* with a slash: the name that it was loaded by */
-        return 0;
-    *query->out = *object;
-    return 1;
-}
-
-static void enqueue_needed(const struct cw_object *object, struct cw_object *queue,
-                           unsigned *length)
-{
-    struct cw_object_symbols symbols;
-
-    cw_object_read(object, &symbols);
-    for (const ElfW(Dyn) *d = object->dynamic; d->d_tag != DT_NULL; d++) {
-        struct cw_object needed;
-        struct soname_query query = {.out = &needed};
-        unsigned i = 0;
-
-        if (d->d_tag != DT_NEEDED || symbols.strings == NULL || *length == CLOSURE_MAX)
-            continue;
-        query.soname = symbols.strings + d->d_un.d_val;
-        if (!cw_object_visit(match_soname, &query))
-            continue;
-        while (i < *length && queue[i].base != needed.base)
-            i++;
-        if (i == *length)
-            queue[(*length)++] = needed;
-    }
-}
-
-static void *search_closure(struct cw_object *queue, const char *name, const char *version)
-{
-    unsigned length = 1;
-
-    for (unsigned i = 0; i < length; i++) {
-        void *found = cw_object_is_self(&queue[i]) ? NULL : cw_object_symbol(&queue[i], name);
-
-        if (found != NULL && cw_object_has_version(&queue[i], name, version))
-            return found;
-        enqueue_needed(&queue[i], queue, &length);
-    }
-    return NULL;
-}
-
-void *cw_object_needed_symbol(const struct cw_object *object, const char *name, const char *version)
-{
-    struct cw_object *queue = cw_mem_alloc(CLOSURE_MAX * sizeof(*queue));
-    void *found;
-
-    if (queue == NULL)
-        return NULL;
-    queue[0] = *object;
-    found = search_closure(queue, name, version);
-    cw_mem_free(queue, CLOSURE_MAX * sizeof(*queue));
-    return found;
 }

@@ -74,17 +74,11 @@ enum cw_objects { CW_OBJECTS_BEFORE, CW_OBJECTS_AFTER };
 int cw_object_visit_preloaded(enum cw_objects which,
                               int (*visit)(const struct cw_object *object, void *arg), void *arg);
 
-/* The symbol in the object's own dependencies, breadth first, or NULL. version NULL: any. */
-void *cw_object_needed_symbol(const struct cw_object *object, const char *name,
-                              const char *version);
-
 /* The version under which the object itself refers to a symbol that it does not define, or NULL. */
 const char *cw_object_wanted_version(const struct cw_object *object, const char *name);
-/* 1 if the object's definition satisfies a reference to this version of the symbol (NULL: to
- * none). */
-int cw_object_has_version(const struct cw_object *object, const char *name, const char *version);
 
 const char *cw_object_basename(const struct cw_object *object);
 int cw_object_is_self(const struct cw_object *object);
+int cw_object_is_libc(const struct cw_object *object);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "hook/resolve/resolve.h"
+#include "hook/resolve/searchlist.h"
 
 #if defined(__x86_64__)
 #define IS_ADDRESS(type)                                                                           \
@@ -137,7 +138,7 @@ static int will_escape(const struct cw_object *object, const struct cw_reference
     cw_object_visit(match_earlier, &query);
     return !query.is_defined &&
            leads_past(reference,
-                      cw_object_needed_symbol(object, reference->name, reference->version));
+                      cw_searchlist_needed_symbol(object, reference->name, reference->version));
 }
 
 /* ---- writing ---- */

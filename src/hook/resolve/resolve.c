@@ -8,13 +8,12 @@
  */
 #include "hook/resolve/resolve.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "base/log.h"
-#include "hook/resolve/next.h"
+#include "hook/resolve/searchlist.h"
 
 struct library {
     const char *prefix;    /* of the file's name */
@@ -280,37 +279,63 @@ int cw_resolve_other_dlsym(struct cw_object *out)
 struct runtime_query {
     const char *name;
     const char *version;
+    int is_after_us;
     void *found;
+    unsigned definitions; /* by any object but ours */
+    void *of_runtime;     /* the first one by a cudart */
 };
 
-static int match_any_runtime(const struct cw_object *object, void *arg)
+static int is_defined_by(const struct cw_object *object, struct runtime_query *query)
 {
-    struct runtime_query *query = arg;
+    struct cw_object_symbols symbols;
 
-    if (strncmp(cw_object_basename(object), "libcudart", 9) != 0 ||
-        !cw_object_has_version(object, query->name, query->version))
-        return 0;
-    query->found = cw_object_symbol(object, query->name);
+    cw_object_read(object, &symbols);
+    query->found = cw_object_find_version(&symbols, query->name, query->version);
     return query->found != NULL;
 }
 
+/* In what the program started with, as far as libc: nothing that was opened comes before that. */
+static int match_linked(const struct cw_object *object, void *arg)
+{
+    struct runtime_query *query = arg;
+
+    if (cw_object_is_libc(object))
+        return -1;
+    if (cw_object_is_self(object))
+        query->is_after_us = 1;
+    else if (query->is_after_us)
+        return is_defined_by(object, query);
+    return 0;
+}
+
+static int count_definition(const struct cw_object *object, void *arg)
+{
+    struct runtime_query *query = arg;
+
+    if (cw_object_is_self(object) || !is_defined_by(object, query))
+        return 0;
+    query->definitions++;
+    if (query->of_runtime == NULL && strncmp(cw_object_basename(object), "libcudart", 9) == 0)
+        query->of_runtime = query->found;
+    return 0;
+}
+
 /* The version matters: every cudart names its functions after itself (cudaMalloc@libcudart.so.13),
- * and a process may have several. */
+ * and a process may have several. Not by dlvsym: see searchlist.h. */
 void *cw_resolve_runtime(const char *name, const char *version, const void *caller)
 {
-    struct cw_next_query query = {.name = name, .version = version};
-    struct runtime_query any = {.name = name, .version = version};
+    struct runtime_query query = {.name = name, .version = version};
     struct cw_object from;
     int has_caller = cw_object_at(caller, &from) == 0;
-    void *found;
 
     if (has_caller && version == NULL)
-        query.version = any.version = cw_object_wanted_version(&from, name);
-    found = cw_next_ask(RTLD_NEXT, &query);
-    if (found == NULL && has_caller)
-        found = cw_object_needed_symbol(&from, name, query.version);
-    /* A plugin that names no cudart of its own and uses the one that its loader brought. */
-    if (found == NULL && cw_object_visit(match_any_runtime, &any))
-        found = any.found;
-    return found;
+        query.version = cw_object_wanted_version(&from, name);
+    if (cw_object_visit(match_linked, &query) > 0)
+        return query.found;
+    cw_object_visit(count_definition, &query);
+    if (query.definitions == 0 || (query.definitions == 1 && query.of_runtime != NULL))
+        return query.of_runtime;
+    query.found = cw_searchlist_find(has_caller ? &from : NULL, name, query.version);
+    /* A plugin that names no cudart of its own and uses the one that another one brought. */
+    return query.found != NULL ? query.found : query.of_runtime;
 }

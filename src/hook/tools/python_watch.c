@@ -19,6 +19,7 @@
 #include "core/python/python.h"
 #include "core/stacks/stack.h"
 #include "hook/resolve/object.h"
+#include "hook/resolve/searchlist.h"
 #include "hook/tools/python_find.h"
 
 static _Atomic int is_wanted;
@@ -42,7 +43,7 @@ static int is_needed_by_program(void)
     struct cw_object program;
 
     return cw_object_visit(take_first, &program) &&
-           cw_object_needed_symbol(&program, "_PyRuntime", NULL) != NULL;
+           cw_searchlist_needed_symbol(&program, "_PyRuntime", NULL) != NULL;
 }
 
 /* 1: there is none yet, and nothing is being unloaded. */
