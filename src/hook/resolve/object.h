@@ -3,8 +3,9 @@
  * The loaded objects of the process and the symbols that they define, read from the loader's list
  * and from the objects' own dynamic sections, without a call to dlsym, which we replace.
  *
- * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never
- * called while we hold one of ours. Only the way to libc is walked without: the program's own
+ * The list is walked with dl_iterate_phdr, which takes a lock of the loader and is therefore never
+ * called while we hold one of ours. It is not the lock that dlopen holds while constructors run,
+ * for which dlsym and dlvsym wait. Only the way to libc is walked without: the program's own
  * dl_iterate_phdr may call dlsym, and ours needs libc's first.
  */
 #ifndef CW_HOOK_OBJECT_H
