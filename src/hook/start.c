@@ -19,6 +19,7 @@
 #include "hook/finish.h"
 #include "hook/resolve/object.h"
 #include "hook/resolve/resolve.h"
+#include "hook/resolve/searchlist.h"
 #include "hook/services/dump.h"
 #include "hook/services/dump_signal.h"
 #include "hook/services/helper_thread.h"
@@ -108,7 +109,7 @@ static int match_linked(struct cw_unwinder *unwinder)
     const void *function = NULL;
 
     if (cw_object_visit(take_first, &object))
-        function = cw_object_needed_symbol(&object, "_Unwind_Backtrace", NULL);
+        function = cw_searchlist_needed_symbol(&object, "_Unwind_Backtrace", NULL);
     return function != NULL && cw_object_at(function, &object) == 0 &&
            match_unwinder(&object, unwinder);
 }
