@@ -27,6 +27,15 @@ wanted = sorted((s["key"], s["api"], s["total"]["bytes"], s["live"]["bytes"]) fo
 shown = sorted(("%08x" % value(sites, "id", i), strings[value(sites, "api", i)], value(sites, "totalBytes", i),
                 value(sites, "liveBytes", i)) for i in range(sites["n"]))
 assert shown == wanted, (shown[:3], wanted[:3])
+# What is left of a process that runs, or that was ended, is not leaked.
+main, summary = parts["main"], report["summary"]
+has_leaks = report["process"]["exit"]["kind"] not in ("running", "killed")
+assert main["left"] == {"isLeaked": has_leaks, "bytes": summary["leaked_bytes"], "blocks": summary["leaked_blocks"],
+                        "sites": summary["leak_sites"]}, main["left"]
+for i in range(sites["n"]):
+    leak, is_leak = strings[value(sites, "leak", i)], value(sites, "isLeak", i)
+    assert is_leak == (has_leaks and leak in ("lost", "growing", "context-destroyed")), (leak, is_leak)
+    assert leak != ("live" if has_leaks else "lost"), leak
 # Each site's way up the tree: the function that was called, then the stack, innermost first.
 names = {one["id"]: one.get("func", "") for one in report["frames"]}
 stacks = {one["id"]: one for one in report["stacks"]}

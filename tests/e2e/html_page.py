@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Uses the HTML report as a reader would, in a headless chromium: html_page.py CHROMIUM FOLDER, which
-holds small.html and large.html, of html_report.py. Leaves pictures there."""
+holds small.html, large.html, running.html and killed.html, of html_report.py. Leaves pictures there."""
 import os
 import sys
 
@@ -368,6 +368,18 @@ def use_small(page, folder):
     is_read_where_nobody_looks(page, folder)
 
 
+def use_unended(page, folder):
+    """What a process has that runs, or that was ended, is not shown as leaked."""
+    for end in ("running", "killed"):
+        page.open(os.path.join(folder, f"{end}.html"))
+        tile = page.run("document.querySelector('.tile').textContent")
+        check(tile == "Still allocated123\u00a0MiB5 blocks from 2 sites", f"of a process that is {end}: {tile}")
+        check(page.run("!document.querySelector('.tile').classList.contains('bad')"), "what is still allocated is red")
+        classes = page.run("[...document.querySelectorAll('#sites .controls option')].map((one) => one.value)")
+        check("live" in classes and not {"leaks", "lost"} & set(classes), f"classes of sites: {classes}")
+        hears_nothing_bad(page)
+
+
 def use_large(page, folder):
     """Many sites, ten times as many events: few elements, the end can be reached, keys work."""
     page.size(1280, 900)
@@ -414,6 +426,7 @@ def run(program, folder):
     try:
         use_small(page, folder)
         use_empty(page, folder)
+        use_unended(page, folder)
         if os.path.exists(os.path.join(folder, "large.html")):
             use_large(page, folder)
     finally:

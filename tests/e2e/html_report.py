@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writes a report in JSON of a program that never ran: html_report.py SITES FILE. Its names try to
-break out of the page, and its numbers are easy to foretell: site i lives under outer frame i % 40."""
+"""Writes a report in JSON of a program that never ran: html_report.py SITES FILE [END], which is
+"exit" unless told. Its names try to break out of the page, and its numbers are easy to foretell: site i lives under outer frame i % 40."""
 import json
 import sys
 
@@ -80,12 +80,12 @@ def points():
     return rows
 
 
-def report(sites):
+def report(sites, end):
     moments = [LENGTH * k // 63 for k in range(64)]
     return {
         "schema": "cuwarden-report/1", "tool": {"name": "cuwarden", "version": "0.1.0"},
         "process": {"pid": 4711, "ppid": 1, "exe": "/opt/app/</title><script>hit()</script>", "argv": ["train", HOSTILE[0], "--epochs=3"], "cwd": "/opt",
-                    "host": "node7", "rank": "3", "start_ns": 1774060000 * SECOND, "duration_ns": LENGTH, "exit": {"kind": "exit", "code": 0}},
+                    "host": "node7", "rank": "3", "start_ns": 1774060000 * SECOND, "duration_ns": LENGTH, "exit": {"kind": end, **({"code": 0} if end == "exit" else {})}},
         "cuda": {"driver": 13000}, "devices": [device(0, sites), device(1, sites), device(2, sites)],
         "pool": {"mode": "pool", "devices": [pool(0), pool(1)]},
         "pressure": {"devices": [{"device": 0, "level": "high", "limit": 11 << 30, "min_free": 0, "held": 3 * MIB, "peak_held": 7 * MIB, "highest_use": 0.875,
@@ -111,4 +111,4 @@ def report(sites):
 
 if __name__ == "__main__":
     with open(sys.argv[2], "w", encoding="utf-8") as out:
-        json.dump(report(int(sys.argv[1])), out, ensure_ascii=False)
+        json.dump(report(int(sys.argv[1]), *(sys.argv[3:] or ["exit"])), out, ensure_ascii=False)

@@ -18,6 +18,7 @@
 #include "cli/export/event_words.h"
 #include "cli/export/html_columns.h"
 #include "cli/export/html_page.inc"
+#include "cli/export/html_process.h"
 #include "cli/export/html_tensors.h"
 #include "cli/export/html_tree.h"
 #include "cli/export/html_whole.h"
@@ -212,18 +213,6 @@ static void put_part(struct page *page, const char *name, const struct cw_html_c
     end_part(page);
 }
 
-/* The object is open and not empty. */
-static void put_text(const struct page *page, const char *key, const char *text)
-{
-    fprintf(page->out, ",\"%s\":", key);
-    cw_html_put_text(page->out, text);
-}
-
-static void put_number(const struct page *page, const char *key, uint64_t value)
-{
-    fprintf(page->out, ",\"%s\":%" PRIu64, key, value);
-}
-
 static void put_texts(const struct page *page, const char *const *text, uint32_t count)
 {
     putc('[', page->out);
@@ -246,45 +235,7 @@ static void put_numbers(const struct page *page, const uint64_t *value, size_t c
     putc(']', page->out);
 }
 
-/* ---- the process and its devices ---- */
-
-static void put_process(const struct page *page)
-{
-    const struct cw_process_facts *process = &page->model->process;
-
-    fprintf(page->out, ",\"process\":{\"pid\":%" PRIu32, process->pid);
-    put_number(page, "ppid", process->ppid);
-    put_text(page, "exe", process->exe);
-    put_text(page, "command", process->command);
-    put_text(page, "cwd", process->cwd);
-    put_text(page, "host", process->host);
-    put_text(page, "rank", process->rank);
-    put_text(page, "mode", page->model->snapshot.pool.on ? "pool" : "track");
-    put_text(page, "version", page->model->version);
-    put_text(page, "end", process->end);
-    if (process->has_exit_code)
-        fprintf(page->out, ",\"code\":%d", process->exit_code);
-    put_number(page, "startMs", process->start_realtime_ns / 1000000);
-    put_number(page, "duration", page->model->snapshot.duration_ns);
-    put_number(page, "driver", process->driver_version);
-    fputc('}', page->out);
-}
-
-static void put_summary(const struct page *page)
-{
-    const struct cw_snapshot_summary *summary = &page->model->snapshot.summary;
-
-    fprintf(page->out, ",\"summary\":{\"leakedBytes\":%" PRIu64, summary->leaked_bytes);
-    put_number(page, "leakedBlocks", summary->leaked_blocks);
-    put_number(page, "leakSites", summary->leak_sites);
-    put_number(page, "peakBytes", summary->peak_bytes);
-    put_number(page, "allocs", summary->allocs);
-    put_number(page, "frees", summary->frees);
-    put_number(page, "failed", summary->failed);
-    put_number(page, "hits", summary->pool_hits);
-    put_number(page, "misses", summary->pool_misses);
-    fputc('}', page->out);
-}
+/* ---- devices ---- */
 
 static void put_device_numbers(const struct page *page, uint32_t ordinal)
 {
@@ -293,23 +244,23 @@ static void put_device_numbers(const struct page *page, uint32_t ordinal)
         &page->model->snapshot.pressure.device[ordinal];
     const struct cw_snapshot_pool_device *pool = &page->model->snapshot.pool.device[ordinal];
 
-    put_number(page, "total", device->total);
-    put_number(page, "liveCount", device->sums.live_blocks);
-    put_number(page, "liveBytes", device->sums.live_bytes);
-    put_number(page, "idleBytes", device->idle_bytes);
-    put_number(page, "held", device->sums.live_held);
-    put_number(page, "peakBytes", device->peak_bytes);
-    put_number(page, "peakT", device->peak_ns);
-    put_number(page, "allocs", device->sums.allocs);
-    put_number(page, "frees", device->sums.frees);
-    put_number(page, "failed", device->sums.failed);
-    put_number(page, "used", device->sampled ? device->driver_used : 0);
-    put_number(page, "unattributed", device->sampled ? device->unattributed : 0);
-    put_number(page, "limit", pressure->limit);
-    put_number(page, "minFree", pressure->min_free);
-    put_number(page, "hits", pool->sums.hits);
-    put_number(page, "misses", pool->sums.misses);
-    put_number(page, "ooms", pool->used ? pool->ooms : 0);
+    cw_html_add_number(page->out, "total", device->total);
+    cw_html_add_number(page->out, "liveCount", device->sums.live_blocks);
+    cw_html_add_number(page->out, "liveBytes", device->sums.live_bytes);
+    cw_html_add_number(page->out, "idleBytes", device->idle_bytes);
+    cw_html_add_number(page->out, "held", device->sums.live_held);
+    cw_html_add_number(page->out, "peakBytes", device->peak_bytes);
+    cw_html_add_number(page->out, "peakT", device->peak_ns);
+    cw_html_add_number(page->out, "allocs", device->sums.allocs);
+    cw_html_add_number(page->out, "frees", device->sums.frees);
+    cw_html_add_number(page->out, "failed", device->sums.failed);
+    cw_html_add_number(page->out, "used", device->sampled ? device->driver_used : 0);
+    cw_html_add_number(page->out, "unattributed", device->sampled ? device->unattributed : 0);
+    cw_html_add_number(page->out, "limit", pressure->limit);
+    cw_html_add_number(page->out, "minFree", pressure->min_free);
+    cw_html_add_number(page->out, "hits", pool->sums.hits);
+    cw_html_add_number(page->out, "misses", pool->sums.misses);
+    cw_html_add_number(page->out, "ooms", pool->used ? pool->ooms : 0);
 }
 
 static void put_device(struct page *page, uint32_t ordinal)
@@ -321,9 +272,9 @@ static void put_device(struct page *page, uint32_t ordinal)
 
     fprintf(page->out, "{\"ordinal\":%" PRIu32, ordinal);
     fprintf(page->out, ",\"isHost\":%s", ordinal == CW_DEVICE_HOST ? "true" : "false");
-    put_text(page, "name", device->name ? device->name : "");
-    put_text(page, "uuid", device->uuid ? device->uuid : "");
-    put_text(page, "level", cw_level_name(snapshot->pressure.device[ordinal].level));
+    cw_html_add_text(page->out, "name", device->name ? device->name : "");
+    cw_html_add_text(page->out, "uuid", device->uuid ? device->uuid : "");
+    cw_html_add_text(page->out, "level", cw_level_name(snapshot->pressure.device[ordinal].level));
     put_device_numbers(page, ordinal);
     fputs(",\"points\":", page->out);
     cw_html_put_columns(&page->writer, point_columns, RECORDS(timeline->point, timeline->count));
@@ -342,14 +293,13 @@ static void put_main(struct page *page)
 
     begin_part(page, "main");
     fprintf(page->out, "{\"sitesShown\":%" PRIu32, request->sites);
-    put_number(page, "sitesAll", model->sites_of);
-    put_number(page, "events", page->events);
-    put_number(page, "blocksLeftOut", model->blocks_left_out);
-    put_text(page, "source", model->source);
-    put_text(page, "metric", cw_metric_name(request->selection->metric));
+    cw_html_add_number(page->out, "sitesAll", model->sites_of);
+    cw_html_add_number(page->out, "events", page->events);
+    cw_html_add_number(page->out, "blocksLeftOut", model->blocks_left_out);
+    cw_html_add_text(page->out, "source", model->source);
+    cw_html_add_text(page->out, "metric", cw_metric_name(request->selection->metric));
     fprintf(page->out, ",\"alive\":%s", model->is_alive ? "true" : "false");
-    put_process(page);
-    put_summary(page);
+    cw_html_put_process(page->out, model);
     fputs(",\"devices\":[", page->out);
     for (uint32_t i = 0; i < CW_DEVICES; i++) {
         if (!cw_report_has_device(model, i))
@@ -400,6 +350,13 @@ static const char *contrast_of(struct page *page, const struct cw_text_list *lis
     return page->contrasts.failed ? "" : page->contrasts.text[number];
 }
 
+/* As in text: what is left of a process that runs, or was ended, is not lost. */
+static const char *class_of(const struct cw_report_model *model,
+                            const struct cw_snapshot_site *site)
+{
+    return !cw_report_has_leaks(model) && site->leak == CW_LEAK_LOST ? "live" : cw_leak_name(site);
+}
+
 static void fill_sites(struct page *page)
 {
     const struct cw_report_model *model = page->model;
@@ -416,12 +373,13 @@ static void fill_sites(struct page *page)
 
         page->row[page->request->site[i]] = i;
         page->leaf[i] = add_leaf(page, site);
-        page->site[i] = (struct site_row){.of = *site,
-                                          .tag = cw_report_tag_label(model, site->tag),
-                                          .leak = cw_leak_name(site),
-                                          .home = cw_report_site_home(site),
-                                          .contrast = contrast_of(page, &list, site->stack),
-                                          .is_leak = (uint8_t)cw_leak_is_counted(site->leak)};
+        page->site[i] = (struct site_row){
+            .of = *site,
+            .tag = cw_report_tag_label(model, site->tag),
+            .leak = class_of(model, site),
+            .home = cw_report_site_home(site),
+            .contrast = contrast_of(page, &list, site->stack),
+            .is_leak = (uint8_t)(cw_report_has_leaks(model) && cw_leak_is_counted(site->leak))};
         if (growth)
             page->site[i].trend = growth->trend;
     }

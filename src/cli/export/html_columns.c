@@ -2,6 +2,7 @@
 /* Records as columns. See html_columns.h. Avoids printf: there may be a million records. */
 #include "cli/export/html_columns.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "live/view.h"
@@ -143,4 +144,15 @@ void cw_html_put_columns(struct cw_html_writer *self, const struct cw_html_colum
     for (; column->name; column++)
         put_column(self, column, records);
     putc_unlocked('}', self->out);
+}
+
+void cw_html_add_text(FILE *out, const char *key, const char *text)
+{
+    fprintf(out, ",\"%s\":", key);
+    cw_html_put_text(out, text);
+}
+
+void cw_html_add_number(FILE *out, const char *key, uint64_t value)
+{
+    fprintf(out, ",\"%s\":%" PRIu64, key, value);
 }

@@ -54,4 +54,8 @@ void cw_html_put_columns(struct cw_html_writer *self, const struct cw_html_colum
  */
 void cw_html_put_text(FILE *out, const char *text);
 
+/* A member of an object that is open and not empty. */
+void cw_html_add_text(FILE *out, const char *key, const char *text);
+void cw_html_add_number(FILE *out, const char *key, uint64_t value);
+
 #endif

@@ -35,14 +35,19 @@ function showProcess(body) {
     `Made by cuwarden ${process.version} from ${main.source || "a report"}. Everything is in this file; nothing is fetched.`;
 }
 
+function leftTile() {
+  const { left } = main;
+  const none = left.isLeaked ? "nothing was left" : "nothing";
+  return tile(left.isLeaked ? "Leaked" : "Still allocated", formatBytes(left.bytes),
+    left.blocks ? `${plural(left.blocks, "block", "blocks")} from ${plural(left.sites, "site", "sites")}` : none, left.isLeaked && left.bytes > 0);
+}
+
 function showTiles(body) {
   const { summary } = main;
   const served = summary.hits + summary.misses;
   const ooms = main.devices.reduce((sum, device) => sum + device.ooms, 0);
   body.append(el("div", { class: "tiles" },
-    tile("Leaked", formatBytes(summary.leakedBytes),
-      summary.leakedBlocks ? `${plural(summary.leakedBlocks, "block", "blocks")} from ${plural(summary.leakSites, "site", "sites")}` : "nothing was left",
-      summary.leakedBytes > 0),
+    leftTile(),
     tile("Peak", formatBytes(summary.peakBytes), "most that was live at once"),
     tile("Allocations", formatCount(summary.allocs), `${plural(summary.frees, "free", "frees")}, ${formatCount(summary.failed)} failed`),
     tile("Pool hit rate", served ? formatShare(summary.hits, served) : "\u2013", served ? `${formatCount(summary.hits)} of ${formatCount(served)} served` : "the pool was not asked"),

@@ -63,7 +63,7 @@ function siteControls(count) {
   const below = el("button", { type: "button", hidden: true, onclick: () => setBelow(below, null) });
   listen("below", (at) => setBelow(below, at));
   return el("div", { class: "controls" }, words,
-    choice("Class", [["", "all"], ["leaks", "leaks"], ...classes.map((name) => [name, name])], (value) => {
+    choice("Class", [["", "all"], ...(main.left.isLeaked ? [["leaks", "leaks"]] : []), ...classes.map((name) => [name, name])], (value) => {
       siteFilter.leak = value;
       filterSites();
     }),
