@@ -20,6 +20,8 @@ sites, nodes, strings, frames = (parts[name] for name in ("sites", "nodes", "str
 # What was only called to free is no site, unless an error names it.
 named = {event.get("site") for event in report["events"] if event["type"] in ("invalid-free", "fatal")}
 report["sites"] = [s for s in report["sites"] if s["total"]["count"] + s["failed"] + s["live"]["count"] or s["id"] in named]
+for site in report["sites"]:
+    site["device"] = 64 if site["device"] == "host" else site["device"]
 assert sites["n"] == len(report["sites"]) == len(parts["leaves"])
 assert parts["events"]["n"] == len(report["events"])
 assert all(value(nodes, "parent", i) < i for i in range(nodes["n"])), "a parent comes late"
@@ -36,6 +38,9 @@ for i in range(sites["n"]):
     leak, is_leak = strings[value(sites, "leak", i)], value(sites, "isLeak", i)
     assert is_leak == (has_leaks and leak in ("lost", "growing", "context-destroyed")), (leak, is_leak)
     assert leak != ("live" if has_leaks else "lost"), leak
+# Calls without a site are counted only by cause.
+refused = sum(sum(device.get("refused", {}).values()) for device in report["pressure"]["devices"])
+assert main["summary"]["ooms"] == max(refused, sum(s["oom"] for s in report["sites"])), main["summary"]
 # Each site's way up the tree: the function that was called, then the stack, innermost first.
 names = {one["id"]: one.get("func", "") for one in report["frames"]}
 stacks = {one["id"]: one for one in report["stacks"]}

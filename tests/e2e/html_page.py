@@ -38,7 +38,7 @@ def names_stay_text(page):
 
 def overview_is_right(page):
     text = page.run("document.querySelector('#overview').textContent")
-    for wanted in ("123\u00a0MiB", "5 blocks from 2 sites", "90\u00a0%", "node7", "exited with status 0", "<b>bold</b>", "Fast GPU 1", "11\u00a0GiB"):
+    for wanted in ("123\u00a0MiB", "5 blocks from 2 sites", "Out of memory41calls", "90\u00a0%", "node7", "exited with status 0", "<b>bold</b>", "Fast GPU 1", "11\u00a0GiB"):
         check(wanted in text, f"'{wanted}' is not in the overview: {text}")
 
 

@@ -260,7 +260,6 @@ static void put_device_numbers(const struct page *page, uint32_t ordinal)
     cw_html_add_number(page->out, "minFree", pressure->min_free);
     cw_html_add_number(page->out, "hits", pool->sums.hits);
     cw_html_add_number(page->out, "misses", pool->sums.misses);
-    cw_html_add_number(page->out, "ooms", pool->used ? pool->ooms : 0);
 }
 
 static void put_device(struct page *page, uint32_t ordinal)

@@ -50,6 +50,7 @@ static void put_summary(FILE *out, const struct cw_report_model *model)
     cw_html_add_number(out, "failed", summary->failed);
     cw_html_add_number(out, "hits", summary->pool_hits);
     cw_html_add_number(out, "misses", summary->pool_misses);
+    cw_html_add_number(out, "ooms", cw_report_oom_calls(model));
     fputc('}', out);
 }
 

@@ -45,13 +45,12 @@ function leftTile() {
 function showTiles(body) {
   const { summary } = main;
   const served = summary.hits + summary.misses;
-  const ooms = main.devices.reduce((sum, device) => sum + device.ooms, 0);
   body.append(el("div", { class: "tiles" },
     leftTile(),
     tile("Peak", formatBytes(summary.peakBytes), "most that was live at once"),
     tile("Allocations", formatCount(summary.allocs), `${plural(summary.frees, "free", "frees")}, ${formatCount(summary.failed)} failed`),
     tile("Pool hit rate", served ? formatShare(summary.hits, served) : "\u2013", served ? `${formatCount(summary.hits)} of ${formatCount(served)} served` : "the pool was not asked"),
-    ooms > 0 ? tile("Out of memory", formatCount(ooms), ooms === 1 ? "time" : "times", true) : null));
+    summary.ooms > 0 ? tile("Out of memory", formatCount(summary.ooms), summary.ooms === 1 ? "call" : "calls", true) : null));
 }
 
 function meter(parts, whole, label) {
