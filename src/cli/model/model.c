@@ -22,13 +22,22 @@ struct cw_model_file {
     char path[];
 };
 
+static enum cw_report_process process_of(const struct cw_source_file *file,
+                                         const struct cw_model_request *request)
+{
+    if (file->is_alive)
+        return CW_REPORT_PROCESS_ALIVE;
+    return request->process != CW_REPORT_PROCESS_UNKNOWN ? request->process
+                                                         : CW_REPORT_PROCESS_DEAD;
+}
+
 static int read_live(struct cw_model *model, struct cw_source_file *file,
                      const struct cw_model_request *request)
 {
     static int knows_rules; /* one command, one file of rules */
     struct cw_report_request report = {
         .knows_rules = knows_rules,
-        .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
+        .process = process_of(file, request),
         .version = PACKAGE_VERSION,
         .suppressions = request->suppressions,
         .old_ns = request->old_ns,

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "report/model/live_parts.h"
 #include "report/model/report_model.h"
 
 struct cw_json_lines;
@@ -30,7 +31,8 @@ struct cw_model {
 
 /* Options for the report of a live file. */
 struct cw_model_request {
-    const char *suppressions; /* a file of rules, "" for none */
+    enum cw_report_process process; /* of one that does not run; unknown: it died */
+    const char *suppressions;       /* a file of rules, "" for none */
     uint64_t old_ns;
     const struct cw_lines *lines;            /* source lines (lines.h); NULL: none */
     const struct cw_report_tensors *tensors; /* as in report/report.h; NULL: none */

@@ -210,7 +210,8 @@ static int write_model(const struct cw_run_form *form, const struct cw_report_mo
 static int write_by_form(struct cw_run_reports *reports, struct cw_source_file *file,
                          const struct cw_run_form *form, const char *path, const char *own)
 {
-    struct cw_model_request how = {.suppressions = reports->options->suppressions,
+    struct cw_model_request how = {.process = reports->process,
+                                   .suppressions = reports->options->suppressions,
                                    .old_ns = reports->options->old,
                                    .lines = &reports->lines,
                                    .tensors = reports->tensors};
