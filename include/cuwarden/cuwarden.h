@@ -656,8 +656,9 @@ static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_
  * What would be a leak if the program ended now, of what was allocated after the mark (0: ever).
  * Live blocks that the report would not count (owned by libraries, frameworks' caches, suppressed)
  * are excused. fn, which may be NULL, is called for each leaked block; if it returns anything but
- * 0, the counts end there. OUT_OF_HOST. As long as a report takes: 0.3 ms with 1000 live blocks of
- * one place.
+ * 0, the counts end there. OUT_OF_HOST, also while rules or names of functions that tell whose
+ * memory it is cannot be read (no descriptor is left, say). As long as a report takes: 0.3 ms with
+ * 1000 live blocks of one place.
  */
 static inline int cuwarden_leak_check(uint64_t since, cuwarden_block_fn fn, void *arg,
                                       struct cuwarden_leaks *out)

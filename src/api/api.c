@@ -82,8 +82,9 @@ const char *cw_api_error_text(int error)
 
 int cw_api_not_armed(void)
 {
-    return !is_off() && atomic_load(&cw_session.state) == CW_SESSION_NEW ? CUWARDEN_OK
-                                                                         : CUWARDEN_NOT_ACTIVE;
+    /* By now another thread may have armed it. */
+    return !is_off() && atomic_load(&cw_session.state) <= CW_SESSION_ARMED ? CUWARDEN_OK
+                                                                           : CUWARDEN_NOT_ACTIVE;
 }
 
 int cw_api_not_there(const char *what, uint64_t number)

@@ -107,7 +107,9 @@ int cw_api_leaks(uint64_t since, cuwarden_block_fn fn, void *arg, struct cuwarde
         depth = cw_api_enter();
         error = open_check(&check) == 0
                     ? CUWARDEN_OK
-                    : cw_api_fail(CUWARDEN_OUT_OF_HOST, "no memory for a leak check of %u sites",
+                    : cw_api_fail(CUWARDEN_OUT_OF_HOST,
+                                  "it cannot be told whose the memory of %u sites is: for want of "
+                                  "memory, or of rules or names that cannot be read now",
                                   cw_arena_count(&cw_session.arena, CW_TABLE_SITE));
         if (error == CUWARDEN_OK) {
             look(&check);

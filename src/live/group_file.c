@@ -42,10 +42,10 @@ static int take_slot(struct cw_group_file *group)
 }
 
 /* One thread at a time: the locks are those of the whole process. */
-void cw_group_file_reap(struct cw_group_file *group)
+int cw_group_file_reap(struct cw_group_file *group)
 {
     if (group->slots == NULL || atomic_exchange(&group->is_reaping, 1))
-        return;
+        return -1;
     for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
         struct cw_group_slot *slot = &group->slots[i];
 
@@ -56,6 +56,7 @@ void cw_group_file_reap(struct cw_group_file *group)
         cw_file_lock_drop(group->fd, i, 1);
     }
     atomic_store(&group->is_reaping, 0);
+    return 0;
 }
 
 /* ---- the file ---- */
@@ -79,10 +80,26 @@ static int open_file(const char *tmpdir, const char *name)
     return fd;
 }
 
-/* The room is taken before it is mapped: a full disk must be an error, and no signal. */
+/* The room is taken before it is mapped: a full disk must be an error, and no signal. Never by
+ * zeros, over what others show. */
+static int take_room(int fd)
+{
+    struct stat info;
+    int rc;
+
+    if (cw_sys_stat(fd, &info) == 0 && (uint64_t)info.st_size >= SIZE)
+        return 0;
+    if (cw_file_room_is_beyond(SIZE))
+        return EFBIG;
+    do
+        rc = cw_sys_fallocate(fd, 0, SIZE);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : errno;
+}
+
 static int map_file(struct cw_group_file *group)
 {
-    int error = cw_file_room_take(group->fd, 0, SIZE);
+    int error = take_room(group->fd);
     void *slots;
 
     if (error != 0)
@@ -184,7 +201,7 @@ int cw_group_file_claim(struct cw_group_file *group, uint64_t held, uint64_t wan
     struct cw_group_slot *own = &group->slots[group->slot];
     unsigned turns = 0;
 
-    for (int is_again = 0; turns < TURNS; is_again = 1) {
+    for (int is_again = 0; turns < TURNS;) {
         int is_alone, first;
 
         wish(own, held, wanted);
@@ -197,8 +214,7 @@ int cw_group_file_claim(struct cw_group_file *group, uint64_t held, uint64_t wan
             break;
         if (!first)
             wish(own, held, 0);
-        if (!is_again)
-            cw_group_file_reap(group);
+        is_again |= cw_group_file_reap(group) == 0;
         cw_lock_relax(&turns);
     }
     wish(own, held, 0);

@@ -163,7 +163,7 @@ static int has_event(const struct cw_run_child *child, int events)
            info.si_pid != 0;
 }
 
-static void pass_on(const struct cw_run_child *child, const siginfo_t *info)
+static void pass_on(struct cw_run_child *child, const siginfo_t *info)
 {
     int number = info->si_signo;
 
@@ -171,8 +171,10 @@ static void pass_on(const struct cw_run_child *child, const siginfo_t *info)
         return;
     if (info->si_code <= 0 && (info->si_pid == child->pid || info->si_pid == getpid()))
         return;
-    if (number == SIGCONT && !has_event(child, WSTOPPED))
+    if (number == SIGCONT && !child->has_stopped_alone && !has_event(child, WSTOPPED))
         return;
+    if (number == SIGCONT)
+        child->has_stopped_alone = 0;
     if (info->si_code == SI_QUEUE)
         sigqueue(child->pid, number, info->si_value);
     else
@@ -258,7 +260,8 @@ int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void 
         if (pid == child->pid && !WIFSTOPPED(status))
             return status;
         if (pid == child->pid) {
-            if (is_for_the_job(status))
+            child->has_stopped_alone = !is_for_the_job(status);
+            if (!child->has_stopped_alone)
                 stop_too(child);
             continue;
         }

@@ -43,6 +43,7 @@ void cw_scope_reset(void)
         if (atomic_load(&self.state[d]) == JOINED)
             cw_group_file_close(&self.file[d]);
         atomic_store(&self.state[d], OUTSIDE);
+        atomic_store(&self.reap_ns[d], 0);
     }
     atomic_store(&cw_scopes_on, 0);
 }
@@ -161,7 +162,7 @@ static void reap(uint8_t device)
     uint64_t now = cw_session_now(), due = atomic_load(&self.reap_ns[device]);
 
     if (now >= due && atomic_compare_exchange_strong(&self.reap_ns[device], &due, now + REAP_NS))
-        cw_group_file_reap(&self.file[device]);
+        (void)cw_group_file_reap(&self.file[device]);
 }
 
 uint64_t cw_scope_others(uint8_t device)

@@ -62,6 +62,13 @@ static int host_can_spare(uint64_t bytes)
     return taken <= there && bytes <= there - taken;
 }
 
+static struct cw_pool_context *own_context(void)
+{
+    uint8_t device;
+
+    return cw_pool_context_of(cw_context_current(&device));
+}
+
 static enum cw_unserved ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
 {
     int rc;
@@ -77,6 +84,17 @@ static enum cw_unserved ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
 
 static void release(uint32_t context, int may_wait);
 
+/* A program that runs ahead is always at work when it asks: what it has freed goes only if somebody
+ * waits, and before memory has run out nobody need. */
+static int has_waited_for_own(void)
+{
+    struct cw_pool_context *own = own_context();
+    int code;
+
+    return own != NULL && cw_pool_context_is_usable(own) &&
+           cw_patience_wait(own, &code, NULL) == CW_PATIENCE_PASSED;
+}
+
 int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
 {
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
@@ -87,6 +105,10 @@ int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
     release(0, 1);
     atomic_fetch_add(&under_way, bytes);
     why = ask(device, bytes, &out->key);
+    if (why == CW_UNSERVED_HOST && cw_fallback_has_left() && has_waited_for_own()) {
+        release(0, 0);
+        why = ask(device, bytes, &out->key);
+    }
     if (why != CW_UNSERVED_COUNT) {
         atomic_fetch_sub(&under_way, bytes);
         out->unserved = (uint8_t)why;
@@ -136,7 +158,7 @@ int cw_fallback_leave(uint32_t block)
     uint32_t context = atomic_load(&record->context);
     struct left *left;
 
-    if (cw_pool_context_of(context) == NULL || atomic_load(&context_of(context)->fatal) != 0)
+    if (atomic_load(&context_of(context)->fatal) != 0)
         return -1;
     left = cw_mem_alloc(sizeof(*left));
     if (left == NULL)
@@ -227,8 +249,8 @@ static uint64_t passed_by(struct cw_pool_context *pool_context, uint64_t ticket,
         return UINT64_MAX;
     if (cw_pool_context_is_usable(pool_context))
         answer = cw_quiet_ask(quiet, pool_context);
-    if (answer == CW_QUIET_IDLE ||
-        (answer == CW_QUIET_UNKNOWN && may_wait && waits_for(pool_context)))
+    if (answer == CW_QUIET_IDLE || (answer == CW_QUIET_UNKNOWN && may_wait &&
+                                    pool_context == own_context() && waits_for(pool_context)))
         cw_batch_sync_end(pool_context, ticket);
     return atomic_load(&pool_context->synced);
 }
@@ -250,8 +272,9 @@ static uint64_t passed_by_all(struct cw_quiet *quiet, int may_wait)
     return least;
 }
 
-/* may_wait: for contexts that cannot be asked. All are asked about what is left by now; then blocks
- * go whose own context is not at work, because the driver's free might wait for that. */
+/* may_wait: for the thread's own context, if it cannot be asked. All are asked about what is left
+ * by now; then blocks go whose own context is not at work, because the driver's free might wait for
+ * that. */
 static void release(uint32_t context, int may_wait)
 {
     struct cw_pool_context *pool_context;

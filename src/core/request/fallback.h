@@ -10,7 +10,8 @@
  * program that looks (a wait for a context, a free, the next request of the fallback) finds that
  * all the work that every live context had when it was left is done, by the program's own wait or
  * by an event, and that its own context has no work now, for which the driver's free of it might
- * wait. Where contexts cannot be asked (core/reclaim/quiet.h) only such a request waits for them.
+ * wait. Only such a request waits, for its own context: where that cannot be asked
+ * (core/reclaim/quiet.h), and before the host refuses for what is left.
  * The lock of what is left has CW_RANK_POOL and is not held across the driver.
  */
 #ifndef CW_CORE_FALLBACK_H

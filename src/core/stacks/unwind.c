@@ -37,6 +37,7 @@ extern const char *gnu_get_libc_version(void) CW_OPTIONAL;
 
 /* How long a thread waits for the helper: some hundred times what loading takes. */
 #define PATIENCE_NS UINT64_C(200000000)
+#define TRIES_MOST  64 /* of a process that may have none */
 
 static struct cw_unwinder use;
 static atomic_flag is_claimed = ATOMIC_FLAG_INIT;
@@ -44,6 +45,7 @@ static _Atomic int is_set;
 static _Atomic int is_loaded;  /* by us: backtrace() loads nothing any more */
 static _Atomic int is_loading; /* threads that are about it */
 static _Atomic int has_helper;
+static _Atomic unsigned tries;
 static struct cw_alarm helped; /* the helper has loaded it */
 
 static _Atomic int is_any_opened;  /* a library, by the program */
@@ -62,29 +64,38 @@ void cw_unwind_set(const struct cw_unwinder *unwinder)
 static void load(void)
 {
     void *first[1];
+    int frames = 0;
 
+    atomic_fetch_add(&tries, 1);
     atomic_fetch_add(&is_loading, 1);
     if (backtrace != NULL)
-        backtrace(first, 1);
+        frames = backtrace(first, 1);
     cw_host->find_unwinder(0);
-    atomic_store_explicit(&is_loaded, 1, memory_order_release);
+    if (frames > 0 || atomic_load(&is_set)) /* else it cannot be: no descriptor is left, say */
+        atomic_store_explicit(&is_loaded, 1, memory_order_release);
     atomic_fetch_sub(&is_loading, 1);
 }
 
 static void load_as_helper(void)
 {
     load();
+    if (!atomic_load(&is_loaded))
+        atomic_store(&has_helper, 0);
     cw_alarm_ring(&helped);
 }
 
-/* Once: what comes after it does not wait. */
+/* One at a time: what comes meanwhile does not wait. */
 static void do_without_loading(void)
 {
     if (atomic_exchange(&has_helper, 1))
         return;
     cw_host->find_unwinder(1);
-    if (!atomic_load(&is_set) && cw_host->help != NULL && cw_host->help(load_as_helper) == 0)
+    if (atomic_load(&is_set))
+        return;
+    if (cw_host->help != NULL && cw_host->help(load_as_helper) == 0)
         cw_alarm_wait(&helped, PATIENCE_NS);
+    else
+        atomic_store(&has_helper, 0);
 }
 
 static int is_first_thread(void)
@@ -115,7 +126,8 @@ static int may_load(void)
 
 CW_NOINLINE void cw_unwind_prepare(void)
 {
-    if (cw_host->find_unwinder == NULL || atomic_load(&is_set) || atomic_load(&is_loaded))
+    if (cw_host->find_unwinder == NULL || atomic_load(&is_set) || atomic_load(&is_loaded) ||
+        atomic_load(&tries) >= TRIES_MOST)
         return;
     if (may_load())
         load();

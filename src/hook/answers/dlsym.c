@@ -135,10 +135,10 @@ static void *ask_default(const struct cw_next_query *query, const struct cw_obje
     if (before.found != NULL)
         return before.found;
     found = cw_next_ask(RTLD_NEXT, query);
-    /* What brought the caller is in its scope, though not in the global one. */
+    /* What brought the caller is in its scope, though not in the global one, which was asked. */
     if (found != NULL)
         return found;
-    found = cw_searchlist_find(caller, query->name, query->version);
+    found = cw_searchlist_brought_symbol(caller, query->name, query->version);
     if (found != NULL)
         real_dlerror(); /* a program that calls it must not see our failed attempt */
     else

@@ -10,6 +10,8 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -20,6 +22,7 @@ static struct {
     _Atomic uint32_t count;
     struct {
         _Atomic uint64_t file, base; /* hashes of the name, and of its part after the last slash */
+        _Atomic int opener;          /* the thread, while it may be at it; 0: it is through */
     } at[OPENINGS_MAX];
 } openings;
 
@@ -30,16 +33,30 @@ static const char *basename_of(const char *file)
     return slash ? slash + 1 : file;
 }
 
+/* The thread is here, and so not in dlopen. Until then what it opens may not be relocated, or not
+ * stay: the loader's list has it, and the program's calls must not come to it. */
+static void settle(int thread)
+{
+    uint32_t count = atomic_load(&openings.count);
+
+    for (uint32_t i = 0; i < count && i < OPENINGS_MAX; i++)
+        if (atomic_load(&openings.at[i].opener) == thread)
+            atomic_store(&openings.at[i].opener, 0);
+}
+
 void cw_searchlist_opening(const char *file)
 {
     uint64_t hash = cw_hash_text(file);
     uint32_t i, count = atomic_load(&openings.count);
+    int thread = (int)syscall(SYS_gettid);
 
+    settle(thread);
     for (i = 0; i < count && i < OPENINGS_MAX; i++)
         if (atomic_load(&openings.at[i].file) == hash)
             return;
     if (count >= OPENINGS_MAX || (i = atomic_fetch_add(&openings.count, 1)) >= OPENINGS_MAX)
         return;
+    atomic_store(&openings.at[i].opener, thread);
     atomic_store(&openings.at[i].base, cw_hash_text(basename_of(file)));
     atomic_store(&openings.at[i].file, hash);
 }
@@ -201,6 +218,8 @@ static void *find_in_global(struct list *list)
     for (uint32_t i = 0; i < count && i < OPENINGS_MAX && found == NULL; i++) {
         struct item *item = named(list, atomic_load(&openings.at[i].file));
 
+        if (atomic_load(&openings.at[i].opener) != 0)
+            continue;
         if (item == NULL)
             item = named(list, atomic_load(&openings.at[i].base));
         if (item == NULL || item->is_start)
@@ -253,6 +272,14 @@ static void *find(struct list *list, const struct cw_object *object)
     return found;
 }
 
+static void *find_brought(struct list *list, const struct cw_object *object)
+{
+    const struct item *caller = item_of(list, object);
+
+    mark_start(list);
+    return caller != NULL && !caller->is_start ? find_in_openers(list, caller) : NULL;
+}
+
 static void *find_in_needed(struct list *list, const struct cw_object *object)
 {
     const struct item *item = item_of(list, object);
@@ -301,6 +328,17 @@ static int run(const struct cw_object *first, void *arg)
 void *cw_searchlist_find(const struct cw_object *caller, const char *name, const char *version)
 {
     struct task task = {.find = find, .object = caller, .list = {.name = name, .version = version}};
+
+    settle((int)syscall(SYS_gettid));
+    cw_object_visit(run, &task);
+    return task.found;
+}
+
+void *cw_searchlist_brought_symbol(const struct cw_object *caller, const char *name,
+                                   const char *version)
+{
+    struct task task = {
+        .find = find_brought, .object = caller, .list = {.name = name, .version = version}};
 
     cw_object_visit(run, &task);
     return task.found;

@@ -14,6 +14,10 @@
  * brought the caller, and what that one needs. version NULL: any. */
 void *cw_searchlist_find(const struct cw_object *caller, const char *name, const char *version);
 
+/* The last of these alone. */
+void *cw_searchlist_brought_symbol(const struct cw_object *caller, const char *name,
+                                   const char *version);
+
 /* In the object and what it needs, breadth first, or NULL. version NULL: any. */
 void *cw_searchlist_needed_symbol(const struct cw_object *object, const char *name,
                                   const char *version);

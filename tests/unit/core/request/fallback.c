@@ -12,6 +12,7 @@
 #include "core/request/request.h"
 #include "core/account/site.h"
 #include "core/account/tag_count.h"
+#include "base/host_memory.h"
 #include "core/account/tracker.h"
 #include "core/tags/tag.h"
 #include "core/tags/tag_name.h"
@@ -324,8 +325,11 @@ static void only_a_request_waits(void (*begin)(void))
     cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), waits);
     left_one();
     cr_expect_neq(ask_get(BYTES), 0);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), waits + 1, "for the thread's own context alone");
+    cr_expect_eq(frees(), 1);
+    cw_fallback_synced(pool_index(FIRST_CONTEXT), cw_batch_sync_begin());
+    cw_fallback_synced(pool_index(SECOND_CONTEXT), cw_batch_sync_begin());
     cr_expect_eq(frees(), 2);
-    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), waits + 2);
 }
 
 Test(fallback, without_events_only_a_request_waits)
@@ -392,6 +396,44 @@ Test(fallback, says_why_it_does_not_serve)
     fake_driver.fails[FAKE_FALLBACK_ALLOC] = 1;
     cr_expect_eq(cw_fallback_alloc(0, BYTES, &request), -1);
     cr_expect_eq(request.unserved, CW_UNSERVED_DEVICE);
+}
+
+static unsigned queries;
+
+static void finish_late(enum fake_call call)
+{
+    if (call == FAKE_EVENT_QUERY && ++queries == 20) /* more than who does not wait asks */
+        fake_finish(FIRST_CONTEXT);
+}
+
+/* A program that runs ahead of its device is at work whenever it asks. */
+static void waits_before_the_host_refuses(void (*begin)(void))
+{
+    uint64_t most = cw_host_memory_available() / 8 * 5, key;
+    struct cw_request request = {0};
+
+    begin();
+    key = ask_get(most);
+    cr_assert_neq(key, 0);
+    cw_fallback_committed(most);
+    cr_assert_eq(free_in_order(key), 0);
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    fake_driver.inside = finish_late;
+    cr_expect_eq(cw_fallback_alloc(0, most, &request), 0, "unserved %u, %u frees", request.unserved,
+                 frees());
+    cr_expect_geq(queries, 20u);
+    cr_expect_eq(frees(), 1);
+}
+
+Test(fallback, waits_before_the_host_refuses)
+{
+    waits_before_the_host_refuses(start);
+}
+
+Test(fallback, waits_before_the_host_refuses_without_a_pool)
+{
+    waits_before_the_host_refuses(start_tracking);
 }
 
 /* While another context is at work. */
