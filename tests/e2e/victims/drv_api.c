@@ -269,6 +269,7 @@ static void *ask(void *expected)
     return NULL;
 }
 
+/* qemu-user keeps some for each thread that there was. */
 static long private_pages(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -276,7 +277,7 @@ static long private_pages(void)
 
     CHECK(file != NULL && fscanf(file, "%*d %*d %*d %*d %*d %ld", &pages) == 1);
     fclose(file);
-    return pages;
+    return getenv("QEMU_LD_PREFIX") == NULL ? pages : 0;
 }
 
 /* What is kept for a thread goes with it, also if it never has memory. */
