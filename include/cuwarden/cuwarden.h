@@ -641,8 +641,8 @@ static inline int cuwarden_mark(uint64_t *out)
 }
 
 /* Calls fn for each live block that the filter lets pass, in no order. Blocks that come or go
- * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 70 ns for each
- * block that was ever live at the same time, and fn. */
+ * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 70 ns times
+ * the highest number of blocks that were live at once, plus fn. */
 static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_block_fn fn,
                                  void *arg)
 {
@@ -656,9 +656,9 @@ static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_
  * What would be a leak if the program ended now, of what was allocated after the mark (0: ever).
  * Live blocks that the report would not count (owned by libraries, frameworks' caches, suppressed)
  * are excused. fn, which may be NULL, is called for each leaked block; if it returns anything but
- * 0, the counts end there. OUT_OF_HOST, also while rules or names of functions that tell whose
- * memory it is cannot be read (no descriptor is left, say). As long as a report takes: 0.3 ms with
- * 1000 live blocks of one place.
+ * 0, the counts end there. OUT_OF_HOST: no memory, or the suppressions or function names that
+ * decide ownership cannot be read now (no file descriptor is left, say). As long as a report takes:
+ * 0.3 ms with 1000 live blocks of one place.
  */
 static inline int cuwarden_leak_check(uint64_t since, cuwarden_block_fn fn, void *arg,
                                       struct cuwarden_leaks *out)
@@ -807,9 +807,10 @@ static inline int cuwarden_pool_max_set(int device, uint64_t bytes)
  * after the functions of cuwarden_memory_listen() were asked; idle memory does not count. Another
  * call for the same tag replaces the budget. Works before the first call of CUDA, and a forked
  * child keeps it. INVALID: no name, or no such `how`. OUT_OF_HOST: there are 16 of other tags
- * already, or have been. A budget below what is live is said on stderr. A microsecond, and 10 ns
- * for each block that was ever live at the same time, during which no other thread allocates; from
- * then on an allocation of the tag and its free take 10 ns longer together, those of other tags 3.
+ * already, or have been. A budget below what is live is said on stderr. A microsecond, plus 10 ns
+ * times the highest number of blocks that were live at once; no other thread allocates meanwhile.
+ * From then on an allocation of the tag and its free take 10 ns longer together, those of other
+ * tags 3.
  */
 static inline int cuwarden_budget_set(const char *tag, uint64_t bytes, enum cuwarden_budget_how how)
 {
@@ -880,8 +881,9 @@ static inline int cuwarden_scope_begin(const char *name)
 
 /* Ends the thread's last scope; *out, unless it is NULL, says what was freed, and so does a line
  * with CUWARDEN_LOG=info. UNBALANCED: there is none. In a forked child nothing of the parent's is
- * freed. 2 ns for each block that was ever live at the same time, the frees, and for a call site
- * that the thread's scopes have not met a leak check. */
+ * freed. Memory whose owner cannot be told now (suppressions or function names that cannot be read)
+ * is left and counted. 2 ns times the highest number of blocks that were live at once, the frees,
+ * and a leak check for a call site that the thread's scopes have not met. */
 static inline int cuwarden_scope_end(struct cuwarden_freed *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();

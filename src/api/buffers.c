@@ -150,7 +150,7 @@ int cw_api_buffer_find(const char *name, uint64_t element_bytes, uint64_t *out)
 
 /* ---- making and ending ---- */
 
-/* Not so for what is no number, which does not trap (base/float_env.h). */
+/* False for NaN. These comparisons do not trap (base/float_env.h). */
 static int is_within(double value, double least, double most)
 {
     return __builtin_isgreaterequal(value, least) && __builtin_islessequal(value, most);

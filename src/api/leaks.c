@@ -28,7 +28,6 @@ static int open_check(struct check *check)
 {
     struct cw_report_request request = {.process = CW_REPORT_PROCESS_ALIVE,
                                         .suppressions = cw_api_options()->suppressions,
-                                        .old_ns = cw_api_options()->old,
                                         .is_to_act_upon = 1};
 
     if (cw_arena_copy_begin(&cw_session.arena, &check->copy) != 0)
@@ -108,8 +107,8 @@ int cw_api_leaks(uint64_t since, cuwarden_block_fn fn, void *arg, struct cuwarde
         error = open_check(&check) == 0
                     ? CUWARDEN_OK
                     : cw_api_fail(CUWARDEN_OUT_OF_HOST,
-                                  "it cannot be told whose the memory of %u sites is: for want of "
-                                  "memory, or of rules or names that cannot be read now",
+                                  "cannot tell who owns the memory of %u sites: out of memory, or "
+                                  "suppressions or function names cannot be read",
                                   cw_arena_count(&cw_session.arena, CW_TABLE_SITE));
         if (error == CUWARDEN_OK) {
             look(&check);

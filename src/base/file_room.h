@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* 1: RLIMIT_FSIZE ends by SIGXFSZ who writes up to `end`. */
+/* 1: a write up to `end` would exceed RLIMIT_FSIZE and raise SIGXFSZ. */
 int cw_file_room_is_beyond(uint64_t end);
 
 /* Takes it, by zeros where the file system has no fallocate. len: a multiple of 4096. 0, or the

@@ -5,7 +5,7 @@
  * nothing traps and numbers are rounded to nearest; then all is as it was, the flags too.
  *
  * The compiler does not order arithmetic by these calls, memory only: what is computed in between
- * must be read from memory and be written there, as in another file's function.
+ * must be read from memory and be written there, as a function that is not inlined does.
  */
 #ifndef CW_BASE_FLOAT_ENV_H
 #define CW_BASE_FLOAT_ENV_H
@@ -69,7 +69,7 @@ static inline double cw_float_ratio(uint64_t part, uint64_t of)
     return ratio;
 }
 
-/* value * by, without what is behind the point; 0 below 1 and for what is no number. */
+/* value * by, truncated; 0 if below 1 or NaN, UINT64_MAX if too large. */
 static inline uint64_t cw_float_times(double value, uint64_t by)
 {
     volatile double one = value;

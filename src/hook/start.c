@@ -96,20 +96,12 @@ static int match_unwinder(const struct cw_object *object, void *arg)
            unwinder->gr != NULL;
 }
 
-static int take_first(const struct cw_object *object, void *arg)
-{
-    *(struct cw_object *)arg = *object;
-    return 1;
-}
-
 /* In an object that was there from the start, and stays. */
 static int match_linked(struct cw_unwinder *unwinder)
 {
+    const void *function = cw_searchlist_program_symbol("_Unwind_Backtrace");
     struct cw_object object;
-    const void *function = NULL;
 
-    if (cw_object_visit(take_first, &object))
-        function = cw_searchlist_needed_symbol(&object, "_Unwind_Backtrace", NULL);
     return function != NULL && cw_object_at(function, &object) == 0 &&
            match_unwinder(&object, unwinder);
 }

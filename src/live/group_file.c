@@ -214,7 +214,8 @@ int cw_group_file_claim(struct cw_group_file *group, uint64_t held, uint64_t wan
             break;
         if (!first)
             wish(own, held, 0);
-        is_again |= cw_group_file_reap(group) == 0;
+        if (!is_again)
+            is_again = cw_group_file_reap(group) == 0;
         cw_lock_relax(&turns);
     }
     wish(own, held, 0);

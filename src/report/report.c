@@ -221,7 +221,7 @@ static void classify(struct cw_report_job *job)
 
 /* ---- classes that somebody acts upon ---- */
 
-#define ACTS "; as long as that is so, leak checks fail and scopes free nothing"
+#define ACTS "leak checks fail and scopes leave the memory of new call sites"
 
 /* Said once: the end of each scope asks again. */
 static void say_rules(const struct cw_rules_fault *fault, int error)
@@ -229,14 +229,15 @@ static void say_rules(const struct cw_rules_fault *fault, int error)
     static atomic_flag said = ATOMIC_FLAG_INIT;
 
     if (fault->text[0] != '\0')
-        cw_log_once(&said, CW_LOG_WARN, "%s%s", fault->text, error != 0 ? ACTS : "");
+        cw_log_once(&said, CW_LOG_WARN, "%s%s", fault->text,
+                    error != 0 ? "; until they can be read, " ACTS : "");
 }
 
 static void say_no_memory(void)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
 
-    cw_log_once(&said, CW_LOG_WARN, "out of memory" ACTS);
+    cw_log_once(&said, CW_LOG_WARN, "out of memory; " ACTS);
 }
 
 static void say_names(const struct cw_symbols *symbols)
@@ -247,7 +248,8 @@ static void say_names(const struct cw_symbols *symbols)
         say_no_memory();
     else if (symbols->error != 0)
         cw_log_once(&said, CW_LOG_WARN,
-                    "cannot read the names of functions in \"%s\": %s (errno %d)" ACTS,
+                    "cannot read the names of functions in \"%s\": %s (errno %d); until they can "
+                    "be read, " ACTS,
                     symbols->unread, cw_reason(symbols->error), symbols->error);
 }
 

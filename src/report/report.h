@@ -38,7 +38,7 @@ struct cw_report_request {
     const char *version;     /* of cuwarden; may be NULL */
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
     int knows_rules;          /* what is wrong with them has been said */
-    uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
+    uint64_t old_ns;          /* a live block of this age is old; 0: a minute; not if: */
     /* Somebody acts upon its classes: what is live is counted from blocks (snapshot.h), growth and
      * ages are left out, and there is none where memory lacks to tell a class, or where a file of
      * rules or names (symbol.h) cannot be read; a line says so, once. */

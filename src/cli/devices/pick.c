@@ -244,12 +244,12 @@ static void warn_of_doubt(const struct cw_pick_doubt *doubt)
 
     cw_format_size(size, sizeof(size), doubt->bytes);
     if (doubt->starts == 1)
-        cw_cli_warn("%s was picked %u seconds ago for another start (%s), which may not have its "
-                    "memory yet: the two may not fit together",
-                    doubt->uuid, ago, size);
+        cw_cli_warn("%s was picked for another start (%s) %u seconds ago; it may not have "
+                    "allocated yet, and may not fit beside this one",
+                    doubt->uuid, size, ago);
     else
-        cw_cli_warn("%s was picked for %u other starts (%s together), the last %u seconds ago, "
-                    "which may not have their memory yet: they and this one may not fit together",
+        cw_cli_warn("%s was picked for %u other starts (%s together), the last one %u seconds "
+                    "ago; they may not have allocated yet, and may not fit beside this one",
                     doubt->uuid, doubt->starts, size, ago);
 }
 

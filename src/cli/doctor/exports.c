@@ -83,7 +83,7 @@ int cw_exports_read(struct cw_exports *exports, const char *path, char *why, siz
         status = collect(exports, &elf);
     cw_elf_close(&elf);
     if (status == 0 && !exports->has_table) {
-        snprintf(why, cap, "is another library than libcuwarden.so");
+        snprintf(why, cap, "is not libcuwarden.so");
         status = -1;
     }
     if (status != 0)

@@ -12,7 +12,7 @@
 struct cw_run_child {
     pid_t pid;
     int failure;             /* a pipe for the errno, if it could not be executed */
-    int has_stopped_alone;   /* and whoever continues us means it */
+    int has_stopped_alone;   /* while we went on: a SIGCONT to us is for it */
     sigset_t mask;           /* inherited by us and by the child */
     struct sigaction ending; /* of SIGCHLD */
 };

@@ -109,10 +109,8 @@ int cw_run_reports_init(struct cw_run_reports *reports, const struct cw_options 
         *instead = "off";
     if (strcmp(options->report, "-") == 0 || cw_path_names_file(options->report))
         add_output(reports, options->report, form);
-    if (html) {
+    if (html)
         add_output(reports, html, &html_form);
-        reports->output[reports->outputs - 1].is_page = 1;
-    }
     cw_lines_open(&reports->lines);
     return 0;
 }
@@ -352,7 +350,7 @@ int cw_run_reports_write(struct cw_run_reports *reports, struct cw_source_file *
         int is_written = write_output(reports, &reports->output[i], file, was_written);
 
         wrote |= is_written;
-        reports->missing += reports->output[i].is_page && !is_written;
+        reports->missing += reports->output[i].form == &html_form && !is_written;
     }
     return wrote;
 }

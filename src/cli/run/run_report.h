@@ -28,7 +28,6 @@ struct cw_run_made;
 struct cw_run_output {
     char pattern[CW_OPTION_VALUE_MAX + 16];
     const struct cw_run_form *form; /* NULL: text, JSON or both, as the options say */
-    int is_page;                    /* that of --html */
 };
 
 struct cw_run_reports {

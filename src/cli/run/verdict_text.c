@@ -442,8 +442,8 @@ static void say_peak(struct page *page)
 
     if (peak_bytes == 0) {
         say(page, "no CUDA memory was allocated%s",
-            verdict->has_graphs ? " outside of graphs; what a graph takes and frees itself is not "
-                                  "counted"
+            verdict->has_graphs ? " outside graphs; memory that a graph allocates and frees "
+                                  "itself is not counted"
                                 : "");
         end_line(page);
         return;

@@ -40,7 +40,7 @@ int cw_quiet_is_idle(struct cw_pool_context *pool_context)
     return ask(pool_context) == CW_QUIET_IDLE;
 }
 
-const struct cw_pool_context *cw_quiet_own(void)
+struct cw_pool_context *cw_quiet_own(void)
 {
     uint8_t device;
 

@@ -41,7 +41,7 @@ static inline void cw_quiet_init(struct cw_quiet *quiet, const struct cw_pool_co
 }
 
 /* The calling thread's context, where the program's own frees would have waited. */
-const struct cw_pool_context *cw_quiet_own(void);
+struct cw_pool_context *cw_quiet_own(void);
 
 /* For what somebody has asked for: NULL inside a call of the program, which waits for it; the
  * background thread must not, and gets *room. */

@@ -62,13 +62,6 @@ static int host_can_spare(uint64_t bytes)
     return taken <= there && bytes <= there - taken;
 }
 
-static struct cw_pool_context *own_context(void)
-{
-    uint8_t device;
-
-    return cw_pool_context_of(cw_context_current(&device));
-}
-
 static enum cw_unserved ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
 {
     int rc;
@@ -88,7 +81,7 @@ static void release(uint32_t context, int may_wait);
  * waits, and before memory has run out nobody need. */
 static int has_waited_for_own(void)
 {
-    struct cw_pool_context *own = own_context();
+    struct cw_pool_context *own = cw_quiet_own();
     int code;
 
     return own != NULL && cw_pool_context_is_usable(own) &&
@@ -250,7 +243,7 @@ static uint64_t passed_by(struct cw_pool_context *pool_context, uint64_t ticket,
     if (cw_pool_context_is_usable(pool_context))
         answer = cw_quiet_ask(quiet, pool_context);
     if (answer == CW_QUIET_IDLE || (answer == CW_QUIET_UNKNOWN && may_wait &&
-                                    pool_context == own_context() && waits_for(pool_context)))
+                                    pool_context == cw_quiet_own() && waits_for(pool_context)))
         cw_batch_sync_end(pool_context, ticket);
     return atomic_load(&pool_context->synced);
 }

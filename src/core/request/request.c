@@ -144,7 +144,8 @@ static int is_meant_for(enum cw_freeing how, enum cw_kind kind)
     }
 }
 
-/* Each of these is a row: what is known of the address now. 1: that explains the refusal. */
+/* One function for each thing that may be known of the address now, asked in turn. 1: that explains
+ * the refusal. */
 
 /* A live block. Where the function is the right one, only the driver knows why it refuses. */
 static int is_live(const struct cw_request_free *call, enum cw_free_result result,

@@ -5,8 +5,8 @@
 
 /* Bits of a texel in formats that say themselves which channels there are; by number, as older
  * headers have no names. Of planar ones, all planes together. The block-compressed ones, 0x91 to
- * 0x9e, are not here: how the driver counts their texels is not documented, and 8 bits a channel
- * are an upper bound. */
+ * 0x9e, are not here: 8 bits a channel are an upper bound if their dimensions are in texels, which
+ * is not documented. */
 static const uint8_t texel_bits[] = {
     [0x50] = 32,                           /* UNORM_INT_101010_2 */
     [0x9f] = 24, [0xa1] = 24,              /* P010, P016 */

@@ -81,7 +81,8 @@ static int event_wait(void *event)
 
 static int event_elapsed(void *begin, void *end, uint64_t *out_ns)
 {
-    struct cw_float_env env = cw_float_hold(); /* which the program has not asked the driver for */
+    struct cw_float_env env =
+        cw_float_hold(); /* the driver uses floats, in a call that the program did not make */
     float ms = 0;
     CUresult rc = CW_REAL(cuEventElapsedTime)(&ms, (CUevent)begin, (CUevent)end);
 

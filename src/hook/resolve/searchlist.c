@@ -22,7 +22,7 @@ static struct {
     _Atomic uint32_t count;
     struct {
         _Atomic uint64_t file, base; /* hashes of the name, and of its part after the last slash */
-        _Atomic int opener;          /* the thread, while it may be at it; 0: it is through */
+        _Atomic int opener;          /* the thread that may still be inside this dlopen; 0: none */
     } at[OPENINGS_MAX];
 } openings;
 
@@ -33,8 +33,9 @@ static const char *basename_of(const char *file)
     return slash ? slash + 1 : file;
 }
 
-/* The thread is here, and so not in dlopen. Until then what it opens may not be relocated, or not
- * stay: the loader's list has it, and the program's calls must not come to it. */
+/* The thread is here: its dlopen has returned, or runs constructors, so what it opened is
+ * relocated. Before that, the program's calls must not reach it, though the loader's list has it.
+ */
 static void settle(int thread)
 {
     uint32_t count = atomic_load(&openings.count);
@@ -280,11 +281,12 @@ static void *find_brought(struct list *list, const struct cw_object *object)
     return caller != NULL && !caller->is_start ? find_in_openers(list, caller) : NULL;
 }
 
+/* object NULL: the program, which is the first. */
 static void *find_in_needed(struct list *list, const struct cw_object *object)
 {
-    const struct item *item = item_of(list, object);
+    const struct item *item = object != NULL ? item_of(list, object) : list->items;
 
-    if (item == NULL)
+    if (item == NULL || list->count == 0)
         return NULL;
     list->queue[0] = (uint32_t)(item - list->items);
     return find_in_queue(list, follow(list, 1));
@@ -325,31 +327,34 @@ static int run(const struct cw_object *first, void *arg)
     return 1;
 }
 
-void *cw_searchlist_find(const struct cw_object *caller, const char *name, const char *version)
+static void *search(void *(*how)(struct list *list, const struct cw_object *object),
+                    const struct cw_object *object, const char *name, const char *version)
 {
-    struct task task = {.find = find, .object = caller, .list = {.name = name, .version = version}};
+    struct task task = {.find = how, .object = object, .list = {.name = name, .version = version}};
 
-    settle((int)syscall(SYS_gettid));
     cw_object_visit(run, &task);
     return task.found;
+}
+
+void *cw_searchlist_find(const struct cw_object *caller, const char *name, const char *version)
+{
+    settle((int)syscall(SYS_gettid));
+    return search(find, caller, name, version);
 }
 
 void *cw_searchlist_brought_symbol(const struct cw_object *caller, const char *name,
                                    const char *version)
 {
-    struct task task = {
-        .find = find_brought, .object = caller, .list = {.name = name, .version = version}};
-
-    cw_object_visit(run, &task);
-    return task.found;
+    return search(find_brought, caller, name, version);
 }
 
 void *cw_searchlist_needed_symbol(const struct cw_object *object, const char *name,
                                   const char *version)
 {
-    struct task task = {
-        .find = find_in_needed, .object = object, .list = {.name = name, .version = version}};
+    return search(find_in_needed, object, name, version);
+}
 
-    cw_object_visit(run, &task);
-    return task.found;
+void *cw_searchlist_program_symbol(const char *name)
+{
+    return search(find_in_needed, NULL, name, NULL);
 }

@@ -22,6 +22,9 @@ void *cw_searchlist_brought_symbol(const struct cw_object *caller, const char *n
 void *cw_searchlist_needed_symbol(const struct cw_object *object, const char *name,
                                   const char *version);
 
+/* The same of the program. */
+void *cw_searchlist_program_symbol(const char *name);
+
 /* Before dlopen with RTLD_GLOBAL. */
 void cw_searchlist_opening(const char *file);
 

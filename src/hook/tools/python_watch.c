@@ -32,20 +32,6 @@ static unsigned under_way; /* of them */
 
 static CW_TLS unsigned mine; /* of those under way: a destructor may unload too, or fork */
 
-static int take_first(const struct cw_object *object, void *arg)
-{
-    *(struct cw_object *)arg = *object;
-    return 1;
-}
-
-static int is_needed_by_program(void)
-{
-    struct cw_object program;
-
-    return cw_object_visit(take_first, &program) &&
-           cw_searchlist_needed_symbol(&program, "_PyRuntime", NULL) != NULL;
-}
-
 /* 1: there is none yet, and nothing is being unloaded. */
 static int may_look(uint64_t *out_begun)
 {
@@ -85,7 +71,7 @@ static void look(void)
     do {
         if (!may_look(&since) || cw_python_find(&symbols) != 0)
             return;
-    } while (!take(&symbols, is_needed_by_program(), since));
+    } while (!take(&symbols, cw_searchlist_program_symbol("_PyRuntime") != NULL, since));
     if (!cw_python_is_missing())
         return;
     cw_log(CW_LOG_INFO, "%s: call stacks have native frames only", cw_python_status());

@@ -99,8 +99,9 @@ Test(report_to_act_upon, is_refused_while_names_cannot_be_read)
     for (int i = 0; i < 3; i++)
         cr_expect_null(open_report(1, NULL));
     cr_expect_eq(lines_said(), 1);
-    cr_expect(strstr(said(), ": the process has no descriptor left (errno 24); as long as that is "
-                             "so, leak checks fail and scopes free nothing\n"),
+    cr_expect(strstr(said(), ": the process has no descriptor left (errno 24); until they can be "
+                             "read, leak checks fail and scopes leave the memory of new call "
+                             "sites\n"),
               "%s", said());
     job = open_report(0, NULL); /* one that is only read is made of what there is */
     cr_expect_eq(class_of(job, pool_site).leak, CW_LEAK_LOST);
@@ -115,7 +116,7 @@ Test(report_to_act_upon, is_refused_while_the_rules_cannot_be_read)
     for (int i = 0; i < 3; i++)
         cr_expect_null(open_report(1, "/no/such/file"));
     cr_expect_eq(lines_said(), 1);
-    cr_expect(strstr(said(), "\"/no/such/file\": no such file or directory (errno 2); as long as "),
+    cr_expect(strstr(said(), "\"/no/such/file\": no such file or directory (errno 2); until "),
               "%s", said());
     report_file_write("no rule\n");
     for (int i = 0; i < 3; i++)

@@ -186,7 +186,7 @@ Test(keeps_out, a_library_that_is_gone)
 Test(keeps_out, a_file_that_is_not_the_library)
 {
     write_library(library, "cuMemAlloc_v2");
-    KEPT_OUT("is another library than libcuwarden.so");
+    KEPT_OUT("is not libcuwarden.so");
     cr_assert_eq(truncate(library, sizeof(Elf64_Ehdr)), 0);
     KEPT_OUT("is not a 64-bit ELF library");
     write_file(library, "root:x:0:0\n", 11, 0755);

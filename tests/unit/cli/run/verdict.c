@@ -119,8 +119,8 @@ Test(verdict, memory_inside_of_graphs_is_not_denied)
                  CW_KIND_GRAPH, 0);
     add();
     print(0);
-    has_line("no CUDA memory was allocated outside of graphs; what a graph takes and frees itself "
-             "is not counted");
+    has_line("no CUDA memory was allocated outside graphs; memory that a graph allocates and "
+             "frees itself is not counted");
 }
 
 Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
