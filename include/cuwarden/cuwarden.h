@@ -1082,8 +1082,9 @@ static inline int cuwarden_buffer_end(uint64_t buffer)
  * a context would tell, and this makes none. Nothing is reserved: who allocates at once by
  * cuwarden_device_alloc() is told by the driver. OUT_OF_LIMIT, OUT_OF_DEVICE: none has the room,
  * and the text says what each has; NOT_STARTED; NO_DEVICE; INVALID; BUSY: a stream is captured, or
- * a context ends. 14 ns, 40 with a name, while little has changed since the thread's last one; else
- * 0.2 us and 30 ns for each device. Ten times a second it asks the driver.
+ * a context ends. 8 ns for up to 64 MiB, 10 with the name that the thread gave last, while the
+ * clock has not ticked (1 to 4 ms) and the thread has taken and freed little since its last one;
+ * else 0.2 us and 30 ns for each device. Ten times a second it asks the driver.
  */
 static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t *out_device)
 {
@@ -1100,8 +1101,9 @@ static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t
  * itself can give back is tried there. *out_device, unless it is NULL, says which it is. The
  * context is the current one if it is of the device, else the primary one, which is the runtime's;
  * where the process has none it is made, and stays unless nothing could be allocated. What is
- * current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. As long as the driver's
- * allocation, and a context (hundreds of milliseconds) where it is the first.
+ * current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. As long as cuMemAlloc() and
+ * the choice, 3 ns where both are at hand; and a context (hundreds of milliseconds) where it is the
+ * first.
  */
 static inline int cuwarden_device_alloc(const char *name, uint64_t bytes, int32_t *out_device,
                                         void **out)

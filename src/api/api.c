@@ -98,11 +98,9 @@ int cw_api_not_there(const char *what, uint64_t number)
                        (uintmax_t)number);
 }
 
-int cw_api_check_driver(void)
+int cw_api_busy(void)
 {
-    return cw_gate_is_capturing() || !cw_gate_is_open()
-               ? cw_api_fail(CUWARDEN_BUSY, "a stream is captured, or a context ends; ask again")
-               : CUWARDEN_OK;
+    return cw_api_fail(CUWARDEN_BUSY, "a stream is captured, or a context ends; ask again");
 }
 
 /* ---- devices ---- */

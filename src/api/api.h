@@ -16,6 +16,7 @@
 
 #include "base/options/options.h"
 #include "base/out.h"
+#include "core/process/gate.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "cuwarden/cuwarden.h"
@@ -51,8 +52,13 @@ static inline int cw_api_check_started(void)
 /* NOT_FOUND: there is no "buffer" of this number, say; or whatever keeps there from being any. */
 CW_COLD int cw_api_not_there(const char *what, uint64_t number);
 
+CW_COLD int cw_api_busy(void);
+
 /* Before a call of the driver: BUSY: a stream that captures would be spoilt. */
-int cw_api_check_driver(void);
+static inline int cw_api_check_driver(void)
+{
+    return CW_LIKELY(!cw_gate_is_capturing() && cw_gate_is_open()) ? CUWARDEN_OK : cw_api_busy();
+}
 
 /* Devices that the driver has; CW_MAX_DEVICES where it does not say, or may not be asked now. */
 unsigned cw_api_device_count(void);

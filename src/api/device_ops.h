@@ -20,6 +20,10 @@ struct cw_device_ops {
      * which is made, and stays, where the program has none. The driver's code; 0: in. */
     int (*enter)(uint8_t device, struct cw_device_stay *out);
     void (*leave)(const struct cw_device_stay *stay);
+    /* An address, if the current context is of the device and the pool has a block for the thread
+     * at hand, and nothing stands before the pool; else 0, and nothing has happened. caller: where
+     * the program asks from; now_ns: cw_session_now(). */
+    uint64_t (*serve)(uint8_t device, uint64_t bytes, uint64_t now_ns, void *caller);
 };
 
 #endif

@@ -20,7 +20,8 @@
     256 /* remembered; a new one takes the place of the one that was asked for longest ago */
 #define NAME_MAX      48
 #define ASK_PERIOD_NS UINT64_C(100000000)
-#define ANSWER_MOST   8 /* devices of an answer that is kept */
+#define ANSWER_MOST   8                    /* devices of an answer that is kept */
+#define ANSWER_BYTES  (UINT64_C(64) << 20) /* the largest request that it may be given for */
 
 struct room {
     uint8_t device;
@@ -37,19 +38,19 @@ struct rooms {
 /* The thread's last answer, and what it followed from. It is kept only if it chose a device where
  * memory is not scarce, and which had the room. */
 struct answer {
-    uint64_t life; /* of `life`; 0: none is kept */
+    _Alignas(64) uint64_t life; /* of `life`; 0: none is kept */
     uint64_t now_ns;
     uint64_t lead; /* bytes that the first has more than any other that is not scarce */
     struct {
-        uint64_t live, held;
+        uint64_t live, held, moved;
         uint32_t device;
     } slack; /* of the slot */
-    struct {
-        uint64_t live, held, used_by_all;
-        enum cw_level level;
-    } seen[ANSWER_MOST]; /* by device */
     unsigned count;
     struct room of[ANSWER_MOST];
+    /* The name that the thread gave last, and what it stands for while `renamed` is the same. */
+    char name[NAME_MAX];
+    uint64_t renamed;
+    unsigned name_at;
 };
 
 /* By slot, whose thread alone reads and writes it: thread-local room is scarce (api/thread.h). */
@@ -59,11 +60,11 @@ static _Atomic unsigned devices;  /* as the driver has said; 0: it was not asked
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PLACEMENT);
 static struct {
     char name[NAME_MAX]; /* "": unused */
-    uint8_t device;
-    uint64_t turn; /* when it was asked for last */
+    _Atomic uint8_t device;
+    _Atomic uint64_t turn; /* when it was asked for last */
 } names[NAMES];
-static uint64_t turns;
-static unsigned recent; /* of names: the one that was asked for last */
+static _Atomic uint64_t turns;
+static _Atomic uint64_t renamed = 1; /* grows when one of the names gives way to another */
 static _Atomic uint64_t ask_again_ns[CW_MAX_DEVICES];
 static const struct cw_buffer_ops *memory;
 static const struct cw_device_ops *driver;
@@ -79,6 +80,7 @@ void cw_api_placements_reset(void)
 {
     cw_lock_reset(&lock);
     memset(names, 0, sizeof(names));
+    atomic_fetch_add(&renamed, 1);
     atomic_fetch_add(&life, 1);
     atomic_store(&devices, 0);
     memset(ask_again_ns, 0, sizeof(ask_again_ns));
@@ -86,17 +88,28 @@ void cw_api_placements_reset(void)
 
 /* ---- names ---- */
 
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* NULL: the thread has none. */
+static struct answer *own_answer(void)
+{
+    unsigned slot = cw_thread_slot();
+
+    return slot != 0 ? &answers[slot] : NULL;
+}
+
 /* The one of this name, else the one to be given up. */
 static unsigned find_locked(const char *name)
 {
     unsigned oldest = 0;
 
-    if (strcmp(names[recent].name, name) == 0)
-        return recent;
     for (unsigned i = 0; i < NAMES; i++) {
         if (strcmp(names[i].name, name) == 0)
             return i;
-        if (names[i].turn < names[oldest].turn)
+        if (load(&names[i].turn) < load(&names[oldest].turn))
             oldest = i;
     }
     return oldest;
@@ -117,18 +130,35 @@ static unsigned recall(const char *name)
     return device;
 }
 
+/* The same without the lock, if it is the one that the thread gave last. It counts as asked for, as
+ * late as the last one that took the lock. */
+static unsigned recall_own(const struct answer *own, const char *name)
+{
+    if (own->renamed != load(&renamed) || strcmp(own->name, name) != 0)
+        return CW_MAX_DEVICES;
+    atomic_store_explicit(&names[own->name_at].turn, load(&turns), memory_order_relaxed);
+    return atomic_load_explicit(&names[own->name_at].device, memory_order_relaxed);
+}
+
 static void remember(const char *name, uint8_t device)
 {
+    struct answer *own = own_answer();
     unsigned i;
 
     if (name[0] == '\0')
         return;
     cw_lock_acquire(&lock);
     i = find_locked(name);
+    if (strcmp(names[i].name, name) != 0)
+        atomic_fetch_add(&renamed, 1);
     memcpy(names[i].name, name, strlen(name) + 1);
     names[i].device = device;
     names[i].turn = ++turns;
-    recent = i;
+    if (own) {
+        memcpy(own->name, name, strlen(name) + 1);
+        own->renamed = load(&renamed);
+        own->name_at = i;
+    }
     cw_lock_release(&lock);
 }
 
@@ -226,27 +256,9 @@ static unsigned count_devices(void)
 
 /* ---- the last answer ---- */
 
-static uint64_t load(const _Atomic uint64_t *word)
-{
-    return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static uint64_t distance(uint64_t a, uint64_t b)
+static inline uint64_t distance(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : b - a;
-}
-
-static uint64_t used_by_all(uint8_t device)
-{
-    return load(&cw_device_state(device)->driver_used);
-}
-
-/* NULL: the thread has none. */
-static struct answer *own_answer(void)
-{
-    unsigned slot = cw_thread_slot();
-
-    return slot != 0 ? &answers[slot] : NULL;
 }
 
 static unsigned slot_of(const struct answer *own)
@@ -264,13 +276,8 @@ static void note(struct answer *own, unsigned count)
     own->count = count;
     own->slack.live = load(&slack->live);
     own->slack.held = load(&slack->held);
+    own->slack.moved = load(&slack->moved);
     own->slack.device = atomic_load_explicit(&slack->device, memory_order_relaxed);
-    for (unsigned i = 0; i < count && i < ANSWER_MOST; i++) {
-        own->seen[i].live = cw_usage_live_sum((uint8_t)i);
-        own->seen[i].held = cw_usage_held_sum((uint8_t)i);
-        own->seen[i].used_by_all = used_by_all((uint8_t)i);
-        own->seen[i].level = cw_pressure_level((uint8_t)i);
-    }
 }
 
 /* bytes: for which they are the best first. */
@@ -291,35 +298,26 @@ static void keep(struct answer *own, const struct rooms *rooms, uint64_t bytes)
     own->life = atomic_load_explicit(&life, memory_order_relaxed);
 }
 
-/* By how many bytes rooms may differ from those of the answer; UINT64_MAX: nobody knows. What a
- * thread has freed is seen in its slack, and by others at the clock's next tick. */
-static uint64_t drift(const struct answer *own)
+/* By how many bytes the thread itself has changed rooms since the answer; UINT64_MAX: nobody knows.
+ * What others have is seen at the clock's next tick. */
+static CW_INLINE uint64_t drift(const struct answer *own)
 {
     const struct cw_usage_slack *slack = &cw_usage_slack[slot_of(own)];
-    uint64_t bytes;
 
     if (own->slack.device != atomic_load_explicit(&slack->device, memory_order_relaxed))
         return UINT64_MAX;
-    bytes = distance(load(&slack->live), own->slack.live) +
-            distance(load(&slack->held), own->slack.held);
-    for (unsigned i = 0; i < own->count; i++) {
-        if (own->seen[i].used_by_all != used_by_all((uint8_t)i) ||
-            own->seen[i].level != cw_pressure_level((uint8_t)i))
-            return UINT64_MAX;
-        bytes += distance(own->seen[i].live, cw_usage_live_sum((uint8_t)i)) +
-                 distance(own->seen[i].held, cw_usage_held_sum((uint8_t)i));
-    }
-    return bytes;
+    return distance(load(&slack->live), own->slack.live) +
+           distance(load(&slack->held), own->slack.held) + load(&slack->moved) - own->slack.moved;
 }
 
 /* 1: the last answer still holds, for so many bytes, with *out_least of room asked for: twice what
  * has changed is its lead at most, since blocks of the pool may be larger than what they hold.
- * Limits, which may not be passed by a byte, are looked at each time. */
-static int still_holds(const struct answer *own, uint64_t bytes, uint64_t *out_least)
+ * Large requests, and limits, which may not be passed by a byte, are looked at each time. */
+static CW_INLINE int still_holds(const struct answer *own, uint64_t bytes, uint64_t *out_least)
 {
     uint64_t changed;
 
-    if (own->life != atomic_load_explicit(&life, memory_order_relaxed) || cw_limit_is_on() ||
+    if (own->life != load(&life) || bytes > ANSWER_BYTES || cw_limit_is_on() ||
         own->now_ns != cw_session_now())
         return 0;
     changed = drift(own);
@@ -342,6 +340,25 @@ static void work_out(struct answer *own, uint64_t bytes, struct rooms *out)
     cw_api_leave(depth);
     if (own && out->count != 0)
         keep(own, out, bytes);
+}
+
+/* By the last answer, if it still holds, and by the name if it is the last one's; CW_MAX_DEVICES:
+ * to be worked out. */
+static CW_HOT CW_NOINLINE unsigned look_at_last(const struct answer *own, const char *name,
+                                                uint64_t bytes)
+{
+    unsigned device;
+    uint64_t least;
+
+    if (own == NULL || !still_holds(own, bytes, &least))
+        return CW_MAX_DEVICES;
+    if (name[0] == '\0')
+        return own->of[0].device;
+    device = recall_own(own, name);
+    for (unsigned i = 0; i < own->count; i++)
+        if (own->of[i].device == device && own->of[i].bytes >= least && !own->of[i].is_scarce)
+            return device;
+    return CW_MAX_DEVICES;
 }
 
 static int look(const char *name, uint64_t bytes, struct rooms *out)
@@ -394,31 +411,39 @@ static int fail_budget(const struct cw_budget_view *budget, uint64_t bytes)
                        (uintmax_t)budget->used_bytes);
 }
 
-static int check(const char **name, const void *out)
+static CW_INLINE int check(const char *name, const void *out)
 {
     int error = cw_api_check_started();
 
     if (error != CUWARDEN_OK)
         return error;
-    if (*name == NULL)
-        *name = "";
     if (out == NULL)
         return cw_api_fail(CUWARDEN_INVALID, "there is no place for the answer");
-    if (strlen(*name) >= NAME_MAX)
+    if (name[0] != '\0' && strlen(name) >= NAME_MAX)
         return cw_api_fail(CUWARDEN_INVALID, "the name '%.20s...' has %zu bytes, and may have %u",
-                           *name, strlen(*name), NAME_MAX - 1);
+                           name, strlen(name), NAME_MAX - 1);
     return cw_api_check_driver();
 }
 
 /* ---- what programs call ---- */
 
-int cw_api_device_pick(const char *name, uint64_t bytes, int32_t *out_device)
+CW_HOT int cw_api_device_pick(const char *name, uint64_t bytes, int32_t *out_device)
 {
     struct rooms rooms;
-    int error = check(&name, out_device);
+    unsigned device;
+    int error;
 
-    if (error == CUWARDEN_OK)
-        error = look(name, bytes, &rooms);
+    name = name != NULL ? name : "";
+    error = check(name, out_device);
+
+    if (error != CUWARDEN_OK)
+        return error;
+    device = look_at_last(own_answer(), name, bytes);
+    if (device != CW_MAX_DEVICES) {
+        *out_device = (int32_t)device;
+        return CUWARDEN_OK;
+    }
+    error = look(name, bytes, &rooms);
     if (error != CUWARDEN_OK)
         return error;
     if (rooms.of[0].bytes < bytes)
@@ -460,30 +485,51 @@ static int alloc_best(const struct rooms *rooms, uint64_t bytes, unsigned *out_a
     return code;
 }
 
-int cw_api_device_alloc(const char *name, uint64_t bytes, int32_t *out_device, void **out)
+static int alloc_worked_out(const char *name, uint64_t bytes, unsigned *out_device, uint64_t *out)
 {
     struct rooms rooms;
-    uint64_t address = 0;
     unsigned at = 0;
     struct cw_budget_view budget;
-    int code, error = check(&name, out);
+    int code, error = look(name, bytes, &rooms);
 
-    if (error == CUWARDEN_OK && bytes == 0)
-        error = cw_api_fail(CUWARDEN_INVALID, "an allocation of no bytes");
-    if (error == CUWARDEN_OK)
-        error = look(name, bytes, &rooms);
     if (error != CUWARDEN_OK)
         return error;
-    code = alloc_best(&rooms, bytes, &at, &address);
+    code = alloc_best(&rooms, bytes, &at, out);
     if (code == CW_BUFFER_NO_MEMORY)
         return cw_api_budget_room(&budget) < bytes ? fail_budget(&budget, bytes)
                                                    : fail_short(&rooms, bytes);
     if (code != 0)
         return cw_api_fail(CUWARDEN_DRIVER, "device %u cannot allocate: the driver's code is %d",
                            rooms.of[at].device, code);
+    *out_device = rooms.of[at].device;
     remember(name, rooms.of[at].device);
+    return CUWARDEN_OK;
+}
+
+/* The usual hit goes to the pool at once, on the device of the thread's last answer. */
+CW_HOT int cw_api_device_alloc(const char *name, uint64_t bytes, int32_t *out_device, void **out)
+{
+    unsigned device;
+    const struct answer *own;
+    uint64_t address = 0;
+    int error;
+
+    name = name != NULL ? name : "";
+    error = check(name, out);
+    if (error == CUWARDEN_OK && bytes == 0)
+        error = cw_api_fail(CUWARDEN_INVALID, "an allocation of no bytes");
+    if (error != CUWARDEN_OK)
+        return error;
+    own = own_answer();
+    device = look_at_last(own, name, bytes);
+    if (CW_LIKELY(device != CW_MAX_DEVICES))
+        address = driver->serve((uint8_t)device, bytes, own->now_ns, __builtin_return_address(0));
+    if (address == 0)
+        error = alloc_worked_out(name, bytes, &device, &address);
+    if (error != CUWARDEN_OK)
+        return error;
     if (out_device != NULL)
-        *out_device = rooms.of[at].device;
+        *out_device = (int32_t)device;
     *out = (void *)(uintptr_t)address;
     return CUWARDEN_OK;
 }

@@ -7,9 +7,10 @@
  * taken to be free but for the reserve of base/device_reserve.h: only a context would tell, and
  * costs hundreds of MiB. Devices at level HIGH and more come after the others.
  *
- * A thread with a slot keeps its last answer and gives it again while the clock has not ticked,
- * levels and samples are the same, and less has come and gone than the lead of the device that it
- * chose. With a limit anywhere each answer is worked out.
+ * A thread with a slot keeps its last answer and gives it again, for requests of up to 64 MiB,
+ * while the clock has not ticked and it has itself taken and freed less than half the lead of the
+ * device that it chose; what other threads do it sees at the tick. With a limit anywhere each
+ * answer is worked out. Such an allocation goes to the pool at once, past the driver's layer.
  *
  * Owns the names and their devices, guarded by a lock (CW_RANK_PLACEMENT) that is held under no
  * call of the driver.

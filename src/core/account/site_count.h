@@ -88,8 +88,8 @@ CW_NOINLINE void cw_site_count_in_shared(struct cw_live_site *site, uint64_t byt
 CW_NOINLINE void cw_site_count_out_far(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
 
 /* The program has a block: updates all but the device's sums. */
-static inline void cw_site_add(struct cw_live_site *site, uint64_t bytes, uint64_t held,
-                               uint64_t now_ns)
+static CW_INLINE void cw_site_add(struct cw_live_site *site, uint64_t bytes, uint64_t held,
+                                  uint64_t now_ns)
 {
     cw_site_save_at_peak(site);
     if (CW_UNLIKELY(atomic_load_explicit(&site->first_ns, memory_order_relaxed) == 0))

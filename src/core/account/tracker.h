@@ -188,8 +188,8 @@ void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
 
 /* An idle block that the caller has taken from the pool serves a new request. Updates all but the
  * device's sums and the trace. */
-static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t index, uint32_t site,
-                                    uint64_t bytes, uint64_t now_ns)
+static CW_INLINE void cw_tracker_renew(struct cw_live_block *block, uint32_t index, uint32_t site,
+                                       uint64_t bytes, uint64_t now_ns)
 {
     const struct cw_live_owner *owner = cw_owner_new(index);
 

@@ -249,6 +249,14 @@ static void settle(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_
     cw_lock_release(&lock);
 }
 
+/* The calling thread's. */
+static void note_moved(const struct cw_slot *slot, uint64_t bytes)
+{
+    struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
+
+    store(&slack->moved, load(&slack->moved) + bytes);
+}
+
 /* What nobody has as slack. Returns whether it may make a peak. */
 static int add_shared(uint8_t device, uint64_t live, uint64_t held, uint64_t blocks)
 {
@@ -286,6 +294,7 @@ void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
                 block_rest = use_up_block(slack);
             show(slack);
         }
+        note_moved(slot, live_rest + held_rest);
         cw_slot_leave(slot);
     }
     if (CW_UNLIKELY((live_rest | held_rest | block_rest) != 0) &&
@@ -381,6 +390,7 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
     }
     if (CW_UNLIKELY(slot->no_slack != 0)) {
         slot->no_slack--;
+        note_moved(slot, live + held);
         sub_shared(device, live, held);
     } else {
         store(&slack->live, load(&slack->live) + live);

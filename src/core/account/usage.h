@@ -29,7 +29,9 @@ void cw_usage_reset(void);
 /* What the thread in a slot has freed and not yet added to the sums; written by that thread, by
  * others only while they have stopped it. */
 struct cw_usage_slack {
-    _Alignas(64) _Atomic uint64_t live, held, excess;
+    _Alignas(64) _Atomic uint64_t live;
+    _Atomic uint64_t held, excess;
+    _Atomic uint64_t moved;     /* bytes that it has ever added to the sums or taken from them */
     _Atomic uint32_t device;    /* ordinal or CW_DEVICE_HOST */
     _Atomic uint32_t blocks;    /* freed, whose bytes are or were in live */
     struct cw_live_slot *shown; /* the copy for readers */
@@ -38,7 +40,8 @@ extern CW_HIDDEN struct cw_usage_slack cw_usage_slack[CW_SLOTS];
 
 /* Shared sums of a device, slack included: at least what is live and held. */
 struct cw_usage_sums {
-    _Alignas(64) _Atomic uint64_t live, held, excess, blocks;
+    _Alignas(64) _Atomic uint64_t live;
+    _Atomic uint64_t held, excess, blocks;
 };
 extern CW_HIDDEN struct cw_usage_sums cw_usage_sums[CW_DEVICES];
 

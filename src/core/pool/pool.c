@@ -56,10 +56,13 @@ static void count(_Atomic uint64_t *counter, uint64_t value)
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
 }
 
-static void bypass(uint8_t device, enum cw_bypass why)
+static CW_COLD struct cw_pool *bypass(uint8_t device, enum cw_bypass why, int is_counted)
 {
+    if (!is_counted)
+        return NULL;
     count(&counters(device)->bypassed[why], 1);
     cw_debug_log_bypass(device, why);
+    return NULL;
 }
 
 /* ---- start ---- */
@@ -100,7 +103,8 @@ int cw_pool_is_on(void)
 
 /* ---- serving ---- */
 
-static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
+/* NULL: why is counted, unless the caller asks again. */
+static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class, int is_counted)
 {
     uint8_t device;
     uint32_t context = cw_context_current(&device);
@@ -108,24 +112,18 @@ static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
 
     if (!self.on)
         return NULL;
-    if (CW_UNLIKELY(context == 0 || pool_context == NULL)) {
-        bypass(device, CW_BYPASS_NO_CONTEXT);
-        return NULL;
-    }
-    if (CW_UNLIKELY(!cw_gate_is_open())) {
-        bypass(device, CW_BYPASS_CAPTURE);
-        return NULL;
-    }
-    if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
-        bypass(device, CW_BYPASS_BROKEN);
-        return NULL;
-    }
+    if (CW_UNLIKELY(context == 0 || pool_context == NULL))
+        return bypass(device, CW_BYPASS_NO_CONTEXT, is_counted);
+    if (CW_UNLIKELY(!cw_gate_is_open()))
+        return bypass(device, CW_BYPASS_CAPTURE, is_counted);
+    if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context)))
+        return bypass(device, CW_BYPASS_BROKEN, is_counted);
     return cw_pool_context_pool(pool_context, class);
 }
 
 struct cw_pool *cw_pool_here(enum cw_pool_class class)
 {
-    return pool_here(class);
+    return pool_here(class, 1);
 }
 
 static uint64_t what_to_ask(struct cw_pool_request *request)
@@ -176,10 +174,10 @@ static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const st
 /* The usual hit, in one visit to the slot: a block of the thread's cache, accounted for with the
  * thread's slack. The stack is walked first, because nothing slow may happen inside the slot. 0:
  * the caller takes the long way. */
-static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32_t api)
+static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint64_t now,
+                                    uint32_t api)
 {
     uint32_t site = cw_site_here(api, pool->kind, pool->device), block;
-    uint64_t now = cw_session_now();
     struct cw_slot *slot = CW_LIKELY(site != 0) ? cw_slot_enter() : NULL;
     struct cw_live_block *record;
     uint64_t key, excess;
@@ -224,12 +222,12 @@ CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
     request->pool = NULL;
     if (CW_UNLIKELY(!self.on || request->bytes - 1 >= CW_SIZE_MOST)) /* 0 too */
         return 0;
-    pool = pool_here(request->class);
+    pool = pool_here(request->class, 1);
     if (CW_UNLIKELY(pool == NULL))
         return 0;
     request->pool = pool;
     warm(pool, api);
-    key = serve_own(pool, request->bytes, api);
+    key = serve_own(pool, request->bytes, cw_session_now(), api);
     if (CW_LIKELY(key != 0))
         return key;
     block = cw_search_take(pool, request->bytes);
@@ -239,6 +237,15 @@ CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
     request->ask = what_to_ask(request);
     cw_reclaim_before_miss(pool, request->ask);
     return 0;
+}
+
+uint64_t cw_pool_serve(uint8_t device, uint64_t bytes, uint64_t now_ns, uint32_t api)
+{
+    struct cw_pool *pool = pool_here(CW_POOL_DEVICE, 0);
+
+    return pool != NULL && pool->device == device && bytes - 1 < CW_SIZE_MOST
+               ? serve_own(pool, bytes, now_ns, api)
+               : 0;
 }
 
 void cw_pool_cancel(struct cw_pool_request *request)
@@ -402,7 +409,7 @@ static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypa
                                         const struct cw_free_probe *probe,
                                         struct cw_request_free *out)
 {
-    bypass(pool != NULL ? pool->device : 0, why);
+    bypass(pool != NULL ? pool->device : 0, why, 1);
     if (why == CW_BYPASS_FULL) /* at level critical every free comes through here */
         look_around(api);
     if (why == CW_BYPASS_BUSY) /* perhaps of blocks that no answer will make ready */

@@ -38,6 +38,9 @@ struct cw_pool_request {
 };
 /* The address of an idle block that serves the request, now the program's; 0: ask the driver. */
 uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api);
+/* The same, of device memory that the thread's own cache has, if the current context is of that
+ * device. 0: not so, and nothing has been counted. now_ns: cw_session_now(). */
+uint64_t cw_pool_serve(uint8_t device, uint64_t bytes, uint64_t now_ns, uint32_t api);
 /* Makes a block that was taken (core/pool/search.h) the program's. Its address; 0: it could not be
  * accounted for, and is idle again. */
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api);

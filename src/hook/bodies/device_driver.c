@@ -6,7 +6,9 @@
 #include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/device_driver.h"
 
+#include "core/process/guard.h"
 #include "hook/bodies/buffer_driver.h"
+#include "hook/bodies/call.h"
 #include "hook/resolve/hook_table.h"
 
 /* Without a current context the driver refuses to say (CUDA Driver API, Context Management). */
@@ -63,4 +65,19 @@ static void leave(const struct cw_device_stay *stay)
         release(stay->device);
 }
 
-const struct cw_device_ops cw_device_driver = {.enter = enter, .leave = leave};
+static CW_HOT uint64_t serve(uint8_t device, uint64_t bytes, uint64_t now_ns, void *caller)
+{
+    unsigned accounted = cw_thread.accounted;
+    struct cw_call call;
+    uint64_t address;
+
+    if (CW_UNLIKELY(cw_guard_any() != 0 || cw_thread.api != 0) ||
+        CW_UNLIKELY(!cw_call_enter_hot(&call, CW_HOOK_cuMemAlloc_v2, caller)))
+        return 0;
+    address = cw_pool_serve(device, bytes, now_ns, call.api);
+    cw_call_leave();
+    cw_thread.accounted = accounted;
+    return address;
+}
+
+const struct cw_device_ops cw_device_driver = {.enter = enter, .leave = leave, .serve = serve};

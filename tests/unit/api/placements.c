@@ -2,6 +2,7 @@
 /* Placements: which device is chosen, where an allocation ends up, and what is refused. */
 #include <criterion/criterion.h>
 
+#include <pthread.h>
 #include <string.h>
 
 #include "api/budgets.h"
@@ -10,6 +11,7 @@
 #include "api_fixture.h"
 #include "core/limits/limit.h"
 #include "core/process/gate.h"
+#include "fake_driver.h"
 
 #define GIB ((uint64_t)1 << 30)
 
@@ -18,7 +20,8 @@ static struct {
     char entered[16];
     int code_of_enter, code_of_alloc[2];
     int current, depth;
-    int is_given_back; /* the context that was entered last */
+    int is_given_back;  /* the context that was entered last */
+    int serves, served; /* the pool has a block at hand; how often it gave one */
 } driver;
 
 static int enter(uint8_t device, struct cw_device_stay *out)
@@ -47,8 +50,15 @@ static int alloc(uint64_t bytes, uint64_t *out_address)
     return driver.code_of_alloc[driver.current];
 }
 
+static uint64_t serve(uint8_t device, uint64_t bytes, uint64_t now_ns, void *caller)
+{
+    cr_expect(bytes != 0 && now_ns == cw_session_now() && caller != NULL);
+    driver.served += driver.serves;
+    return driver.serves ? 0x1000u + device : 0;
+}
+
 static const struct cw_buffer_ops memory = {.alloc = alloc};
-static const struct cw_device_ops ops = {.enter = enter, .leave = leave};
+static const struct cw_device_ops ops = {.enter = enter, .leave = leave, .serve = serve};
 
 static void setup(void)
 {
@@ -98,6 +108,70 @@ Test(placements, are_where_there_is_most_room_and_a_name_stays)
     cr_expect_eq(pick("field", 3 * GIB), other);
     cw_api_placements_reset();
     cr_expect_eq(pick("field", GIB), other);
+}
+
+Test(placements, go_to_the_pool_at_once_while_the_last_answer_holds)
+{
+    int best, served = 0;
+
+    driver.serves = 1;
+    API_WORKS(take(MIB)); /* there is no answer yet */
+    cr_expect_eq(driver.served, 0);
+    best = driver.current;
+    expect_entered(best == 0 ? "0" : "1");
+    API_WORKS(take(MIB));
+    cr_expect_eq(driver.served, ++served);
+    fake_driver.now_ns += 1000000;
+    API_WORKS(take(MIB));
+    cr_expect_eq(driver.served, served);
+    expect_entered(best == 0 ? "0" : "1");
+    driver.serves = 0;
+    API_WORKS(take(MIB));
+    expect_entered(best == 0 ? "0" : "1");
+    driver.serves = 1;
+    cw_limit_set((uint8_t)best, GIB); /* which each allocation looks at */
+    API_WORKS(take(MIB));
+    cr_expect_eq(driver.served, served);
+    expect_entered(best == 0 ? "1" : "0");
+}
+
+/* Another thread moves `field` to another device, and then all names after it make it forgotten. */
+static void *move_field(void *bytes)
+{
+    pick("field", *(uint64_t *)bytes);
+    return NULL;
+}
+
+static void *forget_field(void *unused)
+{
+    char name[16];
+
+    for (int i = 0; i < 256; i++) {
+        cw_format(name, sizeof(name), "name %d", i);
+        pick(name, GIB);
+    }
+    return unused;
+}
+
+static void in_another_thread(void *(*work)(void *), void *with)
+{
+    pthread_t thread;
+
+    cr_assert_eq(pthread_create(&thread, NULL, work, with), 0);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+Test(placements, of_a_name_that_was_asked_for_last_are_where_the_name_is_now)
+{
+    int first = pick("field", GIB), other = 1 - first;
+
+    cr_expect_eq(pick("field", GIB), first);
+    cw_limit_set((uint8_t)first, GIB);
+    in_another_thread(move_field, &(uint64_t){2 * GIB});
+    cw_limit_set((uint8_t)first, 0);
+    cr_expect_eq(pick("field", GIB), other);
+    in_another_thread(forget_field, NULL);
+    cr_expect_eq(pick("field", GIB), first);
 }
 
 Test(placements, that_no_device_has_room_for_say_what_each_has)
