@@ -26,19 +26,20 @@ void cw_cuda_ops_forked(void)
     atomic_store_explicit(&exact_until, 0, memory_order_relaxed);
 }
 
+/* At most `until`, which the coarse clock has passed where it takes over: it may be a tick behind
+ * what this one has shown by then. */
 static CW_COLD uint64_t exact_now(uint64_t until)
 {
     uint64_t now = cw_clock_ns();
 
-    if (until == 0)
-        atomic_compare_exchange_strong(&exact_until, &until, now + EXACT_NS);
-    return now;
+    if (until == 0 && atomic_compare_exchange_strong(&exact_until, &until, now + EXACT_NS))
+        return now;
+    return now < until ? now : until;
 }
 
 /* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what
  * ages and a timeline in a report need. A short run would be over within a tick, so its times are
- * exact, and those of the end. The coarse clock is never ahead: where it takes over, it has passed
- * all that was read before. */
+ * exact, and those of the end. Time never goes back. */
 static CW_HOT uint64_t now_ns(void)
 {
     uint64_t until = atomic_load_explicit(&exact_until, memory_order_relaxed), now;
