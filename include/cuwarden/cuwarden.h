@@ -1084,7 +1084,8 @@ static inline int cuwarden_buffer_end(uint64_t buffer)
  * and the text says what each has; NOT_STARTED; NO_DEVICE; INVALID; BUSY: a stream is captured, or
  * a context ends. 8 ns for up to 64 MiB, 10 with the name that the thread gave last, while the
  * clock has not ticked (1 to 4 ms) and the thread has taken and freed little since its last one;
- * else 0.2 us and 30 ns for each device. Ten times a second it asks the driver.
+ * else 0.2 us and 30 ns for each device, and 0.5 us for another name. Ten times a second it asks
+ * the driver.
  */
 static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t *out_device)
 {

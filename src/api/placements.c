@@ -43,7 +43,6 @@ struct answer {
     uint64_t lead; /* bytes that the first has more than any other that is not scarce */
     struct {
         uint64_t live, held, moved;
-        uint32_t device;
     } slack; /* of the slot */
     unsigned count;
     struct room of[ANSWER_MOST];
@@ -64,7 +63,8 @@ static struct {
     _Atomic uint64_t turn; /* when it was asked for last */
 } names[NAMES];
 static _Atomic uint64_t turns;
-static _Atomic uint64_t renamed = 1; /* grows when one of the names gives way to another */
+static unsigned recent;              /* of names: the one that was found last */
+static _Atomic uint64_t renamed = 1; /* grows when a name takes a place */
 static _Atomic uint64_t ask_again_ns[CW_MAX_DEVICES];
 static const struct cw_buffer_ops *memory;
 static const struct cw_device_ops *driver;
@@ -106,9 +106,11 @@ static unsigned find_locked(const char *name)
 {
     unsigned oldest = 0;
 
+    if (strcmp(names[recent].name, name) == 0)
+        return recent;
     for (unsigned i = 0; i < NAMES; i++) {
         if (strcmp(names[i].name, name) == 0)
-            return i;
+            return recent = i;
         if (load(&names[i].turn) < load(&names[oldest].turn))
             oldest = i;
     }
@@ -266,7 +268,7 @@ static unsigned slot_of(const struct answer *own)
     return (unsigned)(own - answers);
 }
 
-/* Before the rooms are looked at: what changes meanwhile is seen as a change. */
+/* Before the rooms are looked at: what frees other threads' slack meanwhile is seen as a change. */
 static void note(struct answer *own, unsigned count)
 {
     const struct cw_usage_slack *slack = &cw_usage_slack[slot_of(own)];
@@ -277,7 +279,6 @@ static void note(struct answer *own, unsigned count)
     own->slack.live = load(&slack->live);
     own->slack.held = load(&slack->held);
     own->slack.moved = load(&slack->moved);
-    own->slack.device = atomic_load_explicit(&slack->device, memory_order_relaxed);
 }
 
 /* bytes: for which they are the best first. */
@@ -298,14 +299,12 @@ static void keep(struct answer *own, const struct rooms *rooms, uint64_t bytes)
     own->life = atomic_load_explicit(&life, memory_order_relaxed);
 }
 
-/* By how many bytes the thread itself has changed rooms since the answer; UINT64_MAX: nobody knows.
- * What others have is seen at the clock's next tick. */
+/* By how many bytes the thread itself has changed rooms since the answer, at most. What others have
+ * is seen at the clock's next tick. */
 static CW_INLINE uint64_t drift(const struct answer *own)
 {
     const struct cw_usage_slack *slack = &cw_usage_slack[slot_of(own)];
 
-    if (own->slack.device != atomic_load_explicit(&slack->device, memory_order_relaxed))
-        return UINT64_MAX;
     return distance(load(&slack->live), own->slack.live) +
            distance(load(&slack->held), own->slack.held) + load(&slack->moved) - own->slack.moved;
 }
@@ -363,20 +362,11 @@ static CW_HOT CW_NOINLINE unsigned look_at_last(const struct answer *own, const 
 
 static int look(const char *name, uint64_t bytes, struct rooms *out)
 {
-    struct answer *own = own_answer();
-    uint64_t least = bytes;
-
-    if (own && still_holds(own, bytes, &least)) {
-        out->count = own->count;
-        for (unsigned i = 0; i < own->count; i++)
-            out->of[i] = own->of[i];
-    } else {
-        work_out(own, bytes, out);
-    }
+    work_out(own_answer(), bytes, out);
     if (out->count == 0)
         return cw_api_fail(CUWARDEN_NO_DEVICE, "the driver has no device");
     if (name[0] != '\0')
-        prefer(out, recall(name), least);
+        prefer(out, recall(name), bytes);
     return CUWARDEN_OK;
 }
 

@@ -121,6 +121,7 @@ static void give_back_slack(struct cw_usage_slack *slack)
 {
     uint8_t device = (uint8_t)slack->device;
 
+    add(&slack->moved, load(&slack->live) + load(&slack->held));
     add_live(device, -load(&slack->live));
     add(&arena->header->live_bytes, -load(&slack->live));
     add_held(device, -load(&slack->held));
@@ -249,12 +250,11 @@ static void settle(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_
     cw_lock_release(&lock);
 }
 
-/* The calling thread's. */
-static void note_moved(const struct cw_slot *slot, uint64_t bytes)
+/* Whether or not the thread may be in its slot. */
+static void note_moved(uint64_t bytes)
 {
-    struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
-
-    store(&slack->moved, load(&slack->moved) + bytes);
+    if (cw_thread.slot != 0)
+        add(&cw_usage_slack[cw_thread.slot].moved, bytes);
 }
 
 /* What nobody has as slack. Returns whether it may make a peak. */
@@ -262,6 +262,8 @@ static int add_shared(uint8_t device, uint64_t live, uint64_t held, uint64_t blo
 {
     struct cw_live_header *header = arena->header;
     int is_peak = 0;
+
+    note_moved(live + held);
 
     if (live != 0) {
         is_peak |= is_above(add_live(device, live), &shown(device)->recent_peak);
@@ -294,7 +296,6 @@ void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
                 block_rest = use_up_block(slack);
             show(slack);
         }
-        note_moved(slot, live_rest + held_rest);
         cw_slot_leave(slot);
     }
     if (CW_UNLIKELY((live_rest | held_rest | block_rest) != 0) &&
@@ -364,6 +365,7 @@ void cw_usage_committed(uint8_t device, uint64_t now_ns)
 
 static void sub_shared(uint8_t device, uint64_t live, uint64_t held)
 {
+    note_moved(live + held);
     add_live(device, -live);
     add(&arena->header->live_bytes, -live);
     if (held != 0)
@@ -390,7 +392,6 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
     }
     if (CW_UNLIKELY(slot->no_slack != 0)) {
         slot->no_slack--;
-        note_moved(slot, live + held);
         sub_shared(device, live, held);
     } else {
         store(&slack->live, load(&slack->live) + live);

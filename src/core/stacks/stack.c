@@ -278,33 +278,31 @@ static inline uint32_t finish(uint32_t native, uint32_t epoch)
 
 /* ---- taking ---- */
 
-/* What a function of include/cuwarden asks for in the program's place was called from here. */
-static CW_COLD void look_outside(uint64_t *pc)
-{
-    struct cw_walk walk = {0};
-
-    cw_unwind_walk(&walk, 1);
-    if (walk.count != walk.own)
-        *pc = walk.pc[walk.own];
-}
-
 /* STACKS=caller, or the unwinder found nothing (no libgcc_s, no unwind tables). */
 static unsigned take_caller(uint64_t *pc)
 {
     *pc = (uint64_t)(uintptr_t)cw_thread.caller;
-    if (CW_UNLIKELY(cw_module_is_self(*pc)) && cw_stack_mode == CW_STACKS_CALLER)
-        look_outside(pc);
     return cw_thread.caller != NULL;
+}
+
+/* Frames of the program that a walk is to find; 0: its caller is known without one. What a function
+ * of include/cuwarden asks for in the program's place has a caller of our own. */
+static inline unsigned depth_here(void)
+{
+    if (CW_LIKELY(cw_stack_mode == CW_STACKS_FULL))
+        return depth_limit;
+    return cw_module_is_self((uint64_t)(uintptr_t)cw_thread.caller) ? 1 : 0;
 }
 
 unsigned cw_stack_capture(uint64_t *pcs, unsigned max)
 {
     struct cw_walk walk = {0};
+    unsigned depth = depth_here();
 
     if (cw_stack_mode == CW_STACKS_OFF || max == 0)
         return 0;
-    if (cw_stack_mode == CW_STACKS_FULL)
-        cw_unwind_walk(&walk, max < depth_limit ? max : depth_limit);
+    if (depth != 0)
+        cw_unwind_walk(&walk, max < depth ? max : depth);
     if (walk.count == walk.own)
         return take_caller(pcs);
     memcpy(pcs, &walk.pc[walk.own], (walk.count - walk.own) * sizeof(*pcs));
@@ -319,12 +317,13 @@ static uint32_t caller_here(void)
 }
 
 static CW_NOINLINE uint32_t walk_here(const void *frame, struct cw_thread_caches *caches,
-                                      struct cw_walk_cache_entry *entry, uint32_t epoch)
+                                      struct cw_walk_cache_entry *entry, uint32_t epoch,
+                                      unsigned depth)
 {
     struct cw_walk walk;
     uint32_t stack;
 
-    cw_unwind_walk(&walk, depth_limit);
+    cw_unwind_walk(&walk, depth);
     if (walk.count == walk.own)
         return caller_here();
     stack = cw_stack_intern(&walk.pc[walk.own], walk.count - walk.own);
@@ -340,8 +339,9 @@ CW_HOT CW_NOINLINE uint32_t cw_stack_take(void)
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed), stack;
     struct cw_thread_caches *caches;
     struct cw_walk_cache_entry *entry = NULL;
+    unsigned depth = depth_here();
 
-    if (cw_stack_mode != CW_STACKS_FULL)
+    if (depth == 0)
         return finish(caller_here(), epoch);
     caches = cw_thread_caches_here();
     if (CW_LIKELY(caches != NULL)) {
@@ -351,7 +351,7 @@ CW_HOT CW_NOINLINE uint32_t cw_stack_take(void)
         if (CW_LIKELY(entry->stack != 0))
             return finish(entry->stack, epoch);
     }
-    stack = walk_here(frame, caches, entry, epoch);
+    stack = walk_here(frame, caches, entry, epoch, depth);
     __asm__ volatile("" ::: "memory"); /* something to come back for: the walk needs this frame */
     return finish(stack, epoch);
 }

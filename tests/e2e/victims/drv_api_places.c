@@ -3,11 +3,11 @@
  * The best device (include/cuwarden/cuwarden.h): does what its words say, in order, and says what
  * was answered. Sizes are in MiB; a name of "-" is none.
  *
- *   pick:NAME:SIZE  alloc:NAME:SIZE  use:DEVICE (its primary context becomes current)  none (no
- * context) own:DEVICE (a context of the program's own)  fill:SIZE (in the current context)  here
- * (its device) free (the last block of alloc)  limit:DEVICE:SIZE  held:DEVICE  active:DEVICE
- * release:DEVICE reset:DEVICE  rest  fork (in a child: pick of "a")  threads (of eight, each 200
- * times, of names of their own)
+ *   pick:NAME:SIZE  alloc:NAME:SIZE  take:DEVICE:SIZE  give:DEVICE (what was taken last there)
+ * use:DEVICE (its primary context becomes current)  none (no context) own:DEVICE (a context of the
+ * program's own)  fill:SIZE (in the current context)  here (its device) free (the last block of
+ * alloc)  limit:DEVICE:SIZE  held:DEVICE  active:DEVICE release:DEVICE reset:DEVICE  rest  fork (in
+ * a child: pick of "a")  threads (of eight, each 200 times, of names of their own)
  */
 #include "victim.h"
 
@@ -96,6 +96,22 @@ static void run_here(void)
     if (context != NULL)
         MUST(cuCtxGetDevice(&device));
     printf("here: device %d\n", device);
+}
+
+static struct {
+    CUdeviceptr block[8];
+    unsigned count;
+} taken[4];
+
+static void run_take(void)
+{
+    use_device((int)number);
+    MUST(cuMemAlloc(&taken[number].block[taken[number].count++], size * MIB));
+}
+
+static void run_give(void)
+{
+    MUST(cuMemFree(taken[number].block[--taken[number].count]));
 }
 
 static void run_free(void)
@@ -189,7 +205,8 @@ static const struct {
     {"pick", run_pick},   {"alloc", run_alloc},   {"use", run_use},         {"own", run_own},
     {"none", run_none},   {"fill", run_fill},     {"here", run_here},       {"free", run_free},
     {"limit", run_limit}, {"active", run_active}, {"release", run_release}, {"reset", run_reset},
-    {"fork", run_fork},   {"rest", run_rest},     {"threads", run_threads},
+    {"fork", run_fork},   {"rest", run_rest},     {"threads", run_threads}, {"take", run_take},
+    {"give", run_give},
 };
 
 int main(int argc, char **argv)
