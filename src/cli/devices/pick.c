@@ -240,7 +240,7 @@ static void say_full(const struct cw_devices *devices, uint64_t need, uint64_t b
 static void warn_of_doubt(const struct cw_pick_doubt *doubt)
 {
     char size[SIZE_TEXT];
-    unsigned ago = (unsigned)((cw_clock_real_ns() - doubt->time_ns) / 1000000000);
+    unsigned ago = (unsigned)(minus(cw_clock_real_ns(), doubt->time_ns) / 1000000000);
 
     cw_format_size(size, sizeof(size), doubt->bytes);
     if (doubt->starts == 1)

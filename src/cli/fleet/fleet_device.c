@@ -191,6 +191,10 @@ int cw_fleet_read_devices(struct cw_fleet_process *process, uint64_t now_ns)
             continue;
         work_out_rates(&all[i], find(process, i), since(now_ns, start_ns));
         work_out_shares(&all[i]);
+        if (process->state != CW_FLEET_RUNNING) { /* nothing goes on any more */
+            all[i].alloc_rate = 0;
+            all[i].oom_eta = -1;
+        }
         all[used++] = all[i];
     }
     free(process->device);

@@ -299,11 +299,13 @@ static int read_cell(enum cw_csv_column column, struct text cell, struct cw_csv_
     }
 }
 
-/* A time of day goes back at midnight; small steps back come from threads that overtook each
- * other. */
+/* A time of day goes back at midnight; small steps back come from threads that overtook each other,
+ * also across midnight. */
 static void settle_time(struct cw_csv *csv, struct cw_csv_event *out, uint64_t clock)
 {
     if (!csv->has[CW_CSV_NANOSECONDS]) {
+        if (csv->day_ns != 0 && clock > csv->clock_ns + DAY / 2)
+            clock = csv->clock_ns;
         if (clock + DAY / 2 < csv->clock_ns)
             csv->day_ns += DAY;
         csv->clock_ns = clock;

@@ -36,10 +36,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/sys.h"
 
-#define TICK_SECONDS 2
+#define TICK_NS UINT64_C(2000000000)
 
 static const int of_terminal[] = {SIGINT,  SIGQUIT,  SIGTSTP, SIGTTIN,
                                   SIGTTOU, SIGWINCH, SIGCONT, SIGHUP};
@@ -246,14 +247,24 @@ static void reap_others(const struct cw_run_child *child)
     }
 }
 
-int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void *arg)
+/* Until a signal comes, which is in *out, or it is time. 0: it is time. */
+static int wait_until(uint64_t moment_ns, siginfo_t *out)
 {
-    static const struct timespec tick = {.tv_sec = TICK_SECONDS};
-    siginfo_t info;
+    uint64_t now = cw_clock_ns(), left = moment_ns > now ? moment_ns - now : 0;
+    struct timespec rest = {.tv_sec = (time_t)(left / 1000000000),
+                            .tv_nsec = (long)(left % 1000000000)};
     sigset_t all;
-    int status;
 
     sigfillset(&all);
+    return left != 0 && sigtimedwait(&all, out, &rest) >= 0;
+}
+
+int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void *arg)
+{
+    uint64_t next_ns = cw_clock_ns() + TICK_NS;
+    siginfo_t info;
+    int status;
+
     for (;;) {
         pid_t pid = waitpid(child->pid, &status, WNOHANG | WUNTRACED);
 
@@ -266,10 +277,13 @@ int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void 
             continue;
         }
         reap_others(child);
-        if (sigtimedwait(&all, &info, &tick) < 0)
+        if (wait_until(next_ns, &info)) {
+            if (info.si_signo != SIGCHLD)
+                pass_on(child, &info);
+        } else if (cw_clock_ns() >= next_ns) {
             idle(arg);
-        else if (info.si_signo != SIGCHLD)
-            pass_on(child, &info);
+            next_ns = cw_clock_ns() + TICK_NS;
+        }
     }
 }
 

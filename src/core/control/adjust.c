@@ -77,7 +77,7 @@ static uint64_t released(uint8_t device)
 
 int cw_adjust_lend(uint8_t device, uint64_t bytes, uint64_t *out_bytes)
 {
-    uint64_t before = released(device);
+    uint64_t before = released(device), now = cw_session_now();
 
     *out_bytes = 0;
     if (cw_session.options->neighbours == CW_NEIGHBOURS_OFF ||
@@ -89,7 +89,7 @@ int cw_adjust_lend(uint8_t device, uint64_t bytes, uint64_t *out_bytes)
     cw_reclaim_gather(device);
     cw_reclaim_harvest(device);
     if (bytes != 0) {
-        cw_lending_want(device, bytes, cw_session_now() + CW_NEIGHBOURS_WAIT_NS);
+        cw_lending_want(device, bytes, now, now + CW_NEIGHBOURS_WAIT_NS);
         cw_reclaim_due_set(device, CW_RECLAIM_LENT);
     } else {
         cw_device_sample_now(device, 0);

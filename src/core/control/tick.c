@@ -23,26 +23,39 @@ static struct {
     uint64_t next_dump_ns, next_line_ns;
 } self;
 
-uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
+int cw_tick_is_asked(const struct cw_options *options)
 {
-    uint64_t interval = UINT64_MAX;
-
-    if (options->dump_interval != 0)
-        interval = options->dump_interval;
-    if (options->log_interval != 0 && options->log_interval < interval)
-        interval = options->log_interval;
-    if (is_watching && cw_sweep_interval() < interval)
-        interval = cw_sweep_interval();
-    if (interval == UINT64_MAX)
-        return 0;
-    return interval > LEAST_NS ? interval : LEAST_NS;
+    return options->dump_interval != 0 || options->log_interval != 0;
 }
 
 void cw_tick_init(const struct cw_options *options)
 {
+    uint64_t now = cw_session_now();
+
     self.options = options;
-    self.next_dump_ns = 0;
-    self.next_line_ns = 0;
+    self.next_dump_ns = now + options->dump_interval;
+    self.next_line_ns = now + options->log_interval;
+}
+
+/* Of something with this interval, 0 for none. */
+static uint64_t left_of(uint64_t interval, uint64_t next_ns, uint64_t now_ns)
+{
+    if (interval == 0)
+        return UINT64_MAX;
+    return next_ns > now_ns ? next_ns - now_ns : 0;
+}
+
+uint64_t cw_tick_left(int is_watching)
+{
+    uint64_t now = cw_session_now();
+    uint64_t left = left_of(self.options->dump_interval, self.next_dump_ns, now);
+    uint64_t lines = left_of(self.options->log_interval, self.next_line_ns, now);
+
+    if (lines < left)
+        left = lines;
+    if (is_watching && cw_sweep_interval() < left)
+        left = cw_sweep_interval();
+    return left > LEAST_NS ? left : LEAST_NS;
 }
 
 /* In thousandths. */

@@ -12,10 +12,12 @@
 
 #include "base/options/options.h"
 
-/* Nanoseconds between two ticks; 0: no ticks. is_watching: much lies idle. */
-uint64_t cw_tick_interval(const struct cw_options *options, int is_watching);
+/* 1: the options want ticks, whether or not anything lies idle. */
+int cw_tick_is_asked(const struct cw_options *options);
 
 void cw_tick_init(const struct cw_options *options);
+/* Nanoseconds until the next tick; UINT64_MAX: there is none. is_watching: much lies idle. */
+uint64_t cw_tick_left(int is_watching);
 /* 1: a report is due. */
 int cw_tick(void);
 

@@ -16,18 +16,22 @@ void cw_lending_reset(void)
         atomic_store(&wanted[d].bytes, 0);
 }
 
-void cw_lending_want(uint8_t device, uint64_t bytes, uint64_t until_ns)
+void cw_lending_want(uint8_t device, uint64_t bytes, uint64_t now_ns, uint64_t until_ns)
 {
-    if (atomic_load(&wanted[device].bytes) < bytes)
-        atomic_store(&wanted[device].bytes, bytes);
+    uint64_t others = cw_lending_wanted(device, now_ns); /* one that is over does not go on */
+
     atomic_store(&wanted[device].until_ns, until_ns);
+    while (others < bytes && !atomic_compare_exchange_weak(&wanted[device].bytes, &others, bytes))
+        continue;
 }
 
 uint64_t cw_lending_wanted(uint8_t device, uint64_t now_ns)
 {
-    if (now_ns >= atomic_load(&wanted[device].until_ns))
-        atomic_store(&wanted[device].bytes, 0);
-    return atomic_load(&wanted[device].bytes);
+    uint64_t bytes = atomic_load(&wanted[device].bytes);
+
+    if (now_ns < atomic_load(&wanted[device].until_ns))
+        return bytes;
+    return atomic_compare_exchange_strong(&wanted[device].bytes, &bytes, 0) ? 0 : bytes;
 }
 
 void cw_lending_given(uint8_t device, uint64_t bytes)

@@ -12,7 +12,7 @@
 
 void cw_lending_reset(void);
 
-void cw_lending_want(uint8_t device, uint64_t bytes, uint64_t until_ns);
+void cw_lending_want(uint8_t device, uint64_t bytes, uint64_t now_ns, uint64_t until_ns);
 /* 0: enough was given, or nobody waits any more. */
 uint64_t cw_lending_wanted(uint8_t device, uint64_t now_ns);
 void cw_lending_given(uint8_t device, uint64_t bytes);

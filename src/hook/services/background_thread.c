@@ -61,11 +61,9 @@ static uint64_t after(uint64_t ns)
     return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 }
 
-static uint64_t interval(void)
+static uint64_t next_tick(void)
 {
-    uint64_t ns = cw_tick_interval(cw_session.options, atomic_load(&watching));
-
-    return ns != 0 ? ns : UINT64_MAX;
+    return after(cw_tick_left(atomic_load(&watching)));
 }
 
 /* Looks every LOOK_NS only if the options ask for something: otherwise nobody waits for an
@@ -85,10 +83,10 @@ static void work(uint64_t *next)
             cw_dump_ask(CW_DUMP_INTERVAL);
         if (atomic_load(&watching) && cw_retention_end_watch())
             atomic_store(&watching, 0);
-        *next = after(interval());
+        *next = next_tick();
     }
-    if (*next > after(interval())) /* there is more to look at than before */
-        *next = after(interval());
+    if (*next > next_tick()) /* there is more to look at than before */
+        *next = next_tick();
     cw_dispatch_due();
 }
 
@@ -116,7 +114,7 @@ static int is_alone(void)
 
 static void run(void)
 {
-    uint64_t next = after(interval());
+    uint64_t next = next_tick();
     int is_last = 0;
 
     atomic_store(&running, 1);
@@ -142,7 +140,7 @@ static void start(const char *in_vain)
 
 void cw_background_thread_start(const struct cw_options *options)
 {
-    if (cw_tick_interval(options, 0) == 0 && options->dump_signal == 0)
+    if (!cw_tick_is_asked(options) && options->dump_signal == 0)
         return;
     asked = options;
     start("DUMP_INTERVAL, LOG_INTERVAL and DUMP_SIGNAL have no effect");

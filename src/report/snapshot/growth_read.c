@@ -65,20 +65,6 @@ static uint32_t find_slots(const struct reader *reader, struct slot *slot)
     return count;
 }
 
-/* Of a process that was killed, samples may be later than anything else that is known. */
-static uint64_t find_end(const struct cw_snapshot *snapshot, uint64_t now_ns)
-{
-    const struct cw_live_header *header = cw_view_header(snapshot->view);
-    uint64_t end_ns = LOAD(header->end_ns);
-
-    if (end_ns != 0)
-        return end_ns;
-    for (uint32_t i = 0; i < CW_SAMPLES; i++)
-        if (LOAD(header->growth.t_ns[i]) > now_ns)
-            now_ns = LOAD(header->growth.t_ns[i]);
-    return now_ns;
-}
-
 /* What comes behind it, such as a program that writes its results to a disk, is no part of a span:
  * how long it takes says nothing about memory. */
 static uint64_t find_last_work(const struct cw_snapshot *snapshot)
@@ -315,7 +301,7 @@ void cw_snapshot_growth_read(struct cw_snapshot *snapshot, uint64_t now_ns)
     struct reader reader = {
         .snapshot = snapshot, .growth = &snapshot->growth, .limit = snapshot->merged_count};
 
-    snapshot->growth.end_ns = find_end(snapshot, now_ns);
+    snapshot->growth.end_ns = now_ns;
     snapshot->growth.worked_ns = find_last_work(snapshot);
     snapshot->growth.is_on = LOAD(live->is_on) != 0;
     snapshot->growth.taken = LOAD(live->taken);

@@ -415,14 +415,21 @@ static void sum_up(struct cw_snapshot *snapshot)
     summary->fatal_errors = cw_view_fatal_errors(snapshot->view);
 }
 
+/* Of a process that was killed: up to the last moment of which anything is known. */
 static void find_duration(struct cw_snapshot *snapshot, uint64_t now_ns)
 {
+    const struct cw_live_header *header = cw_view_header(snapshot->view);
     uint32_t events = cw_view_count(snapshot->view, CW_TABLE_EVENT);
 
-    snapshot->duration_ns = LOAD(cw_view_header(snapshot->view)->end_ns);
+    snapshot->duration_ns = LOAD(header->end_ns);
     if (snapshot->duration_ns != 0)
         return;
     snapshot->duration_ns = now_ns;
+    if (LOAD(header->growth.worked_ns) > snapshot->duration_ns)
+        snapshot->duration_ns = LOAD(header->growth.worked_ns);
+    for (uint32_t i = 0; i < CW_SAMPLES; i++)
+        if (LOAD(header->growth.t_ns[i]) > snapshot->duration_ns)
+            snapshot->duration_ns = LOAD(header->growth.t_ns[i]);
     for (uint32_t i = 0; i < snapshot->sites; i++)
         if (snapshot->site[i].last_ns > snapshot->duration_ns)
             snapshot->duration_ns = snapshot->site[i].last_ns;

@@ -28,21 +28,27 @@ static void setup(void)
 
 TestSuite(tick, .init = setup);
 
-PoolTest(tick, comes_as_often_as_something_asks_for_it)
+PoolTest(tick, comes_when_the_first_that_is_asked_for_is_due)
 {
     struct cw_options options = *core_options();
 
     ask_start("", "", 4 * GIB);
     core_options()->pool_idle = 2000 * FAKE_MS;
-    cr_expect_eq(cw_tick_interval(&options, 0), 1000 * FAKE_MS);
     options.log = CW_LOG_WARN; /* no line, but a report */
-    cr_expect_eq(cw_tick_interval(&options, 0), 1000 * FAKE_MS);
-    cr_expect_eq(cw_tick_interval(&options, 1), 200 * FAKE_MS); /* as often as a sweep is due */
+    cw_tick_init(&options);
+    cr_expect_eq(cw_tick_is_asked(&options), 1);
+    cr_expect_eq(cw_tick_left(0), 1000 * FAKE_MS);
+    cr_expect_eq(cw_tick_left(1), 200 * FAKE_MS); /* as often as a sweep is due */
+    fake_driver.now_ns += 900 * FAKE_MS;
+    cr_expect_eq(cw_tick_left(1) / FAKE_MS, 100);
+    fake_driver.now_ns += 1900 * FAKE_MS;
+    cr_expect_eq(cw_tick_left(0), 20 * FAKE_MS);
     options.dump_interval = 0;
-    cr_expect_eq(cw_tick_interval(&options, 0), 0);
-    cr_expect_eq(cw_tick_interval(&options, 1), 200 * FAKE_MS);
+    cr_expect_eq(cw_tick_is_asked(&options), 0);
+    cr_expect_eq(cw_tick_left(0), UINT64_MAX);
+    cr_expect_eq(cw_tick_left(1), 200 * FAKE_MS);
     core_options()->pool_idle = 0;
-    cr_expect_eq(cw_tick_interval(&options, 1), 20 * FAKE_MS);
+    cr_expect_eq(cw_tick_left(1), 20 * FAKE_MS);
 }
 
 PoolTest(tick, lines_alone_come_at_an_interval_of_their_own)
@@ -50,17 +56,16 @@ PoolTest(tick, lines_alone_come_at_an_interval_of_their_own)
     ask_start("", "", 4 * GIB);
     core_options()->log = CW_LOG_WARN;
     cw_log_set_level(CW_LOG_WARN);
-    core_options()->dump_interval = 3000 * FAKE_MS;
+    core_options()->dump_interval = 2500 * FAKE_MS;
     core_options()->log_interval = 1000 * FAKE_MS;
     cw_tick_init(core_options());
-    cr_expect_eq(cw_tick_interval(core_options(), 0), 1000 * FAKE_MS);
     ask_get(MIB);
-    cr_expect_eq(cw_tick(), 1, "both are due at first");
-    cr_expect_eq(ask_said("device 0: live "), 1);
-    for (unsigned i = 1; i <= 3; i++) {
-        fake_driver.now_ns += 1000 * FAKE_MS;
+    cr_expect_eq(cw_tick(), 0, "nothing is due at first");
+    cr_expect_eq(ask_said("device 0: live "), 0);
+    for (unsigned i = 1; i <= 4; i++) { /* after 1, 2, 2.5 and 3 seconds */
+        fake_driver.now_ns += cw_tick_left(0);
         cr_expect_eq(cw_tick(), i == 3, "tick %u", i);
-        cr_expect_eq(ask_said("device 0: live "), 1 + i);
+        cr_expect_eq(ask_said("device 0: live "), i < 3 ? i : i - 1);
     }
 }
 

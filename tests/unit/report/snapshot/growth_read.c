@@ -22,8 +22,8 @@ static void read_at(uint64_t now_ns)
     struct cw_view view = fixture_view();
 
     cw_snapshot_fini(&snapshot);
-    cr_assert_eq(cw_snapshot_init(&snapshot, &view, 0), 0);
-    cw_snapshot_growth_read(&snapshot, now_ns);
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view, now_ns), 0);
+    cw_snapshot_growth_read(&snapshot, snapshot.duration_ns);
     cr_assert_eq(cw_leak_classify(&snapshot, NULL, NULL), 0);
 }
 

@@ -60,6 +60,15 @@ Test(snapshot, of_a_process_that_runs_lasts_until_now)
     cr_expect_eq(snapshot.duration_ns, 900 * FIXTURE_MS);
 }
 
+Test(snapshot, of_a_killed_process_lasts_up_to_what_is_known)
+{
+    fixture.arena.header->end_ns = 0;
+    fixture.arena.header->growth.worked_ns = 700 * FIXTURE_MS;
+    view = fixture_view();
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view, 0), 0);
+    cr_expect_eq(snapshot.duration_ns, 700 * FIXTURE_MS);
+}
+
 Test(snapshot, merges_sites_of_equal_stack_api_kind_and_device)
 {
     uint32_t module = fixture_module("/opt/libapp.so", 0x1000, CW_MODULE_PROGRAM);
