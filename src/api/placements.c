@@ -268,7 +268,8 @@ static unsigned slot_of(const struct answer *own)
     return (unsigned)(own - answers);
 }
 
-/* Before the rooms are looked at: what frees other threads' slack meanwhile is seen as a change. */
+/* Before the rooms are looked at: if somebody takes the thread's slack back meanwhile, it is seen
+ * as a change. */
 static void note(struct answer *own, unsigned count)
 {
     const struct cw_usage_slack *slack = &cw_usage_slack[slot_of(own)];

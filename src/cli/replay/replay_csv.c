@@ -19,7 +19,8 @@
 #define LINE_MAX_LEN ((size_t)1 << 16)
 #define SECOND       UINT64_C(1000000000)
 #define DAY          (86400 * SECOND)
-#define CLIP         40 /* characters of a value quoted in a message */
+#define OVERTAKEN    UINT64_C(60000000000) /* by less than so many ns */
+#define CLIP         40                    /* characters of a value quoted in a message */
 
 struct text {
     const char *at;
@@ -304,7 +305,7 @@ static int read_cell(enum cw_csv_column column, struct text cell, struct cw_csv_
 static void settle_time(struct cw_csv *csv, struct cw_csv_event *out, uint64_t clock)
 {
     if (!csv->has[CW_CSV_NANOSECONDS]) {
-        if (csv->day_ns != 0 && clock > csv->clock_ns + DAY / 2)
+        if (csv->day_ns != 0 && clock > csv->clock_ns && csv->clock_ns + DAY - clock < OVERTAKEN)
             clock = csv->clock_ns;
         if (clock + DAY / 2 < csv->clock_ns)
             csv->day_ns += DAY;

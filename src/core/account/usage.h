@@ -31,7 +31,9 @@ void cw_usage_reset(void);
 struct cw_usage_slack {
     _Alignas(64) _Atomic uint64_t live;
     _Atomic uint64_t held, excess;
-    _Atomic uint64_t moved;     /* bytes by which it has ever changed the sums, up and down */
+    /* Bytes by which the thread has ever changed the sums, up and down. Added to: the thread does
+     * so while it is stopped, too. */
+    _Atomic uint64_t moved;
     _Atomic uint32_t device;    /* ordinal or CW_DEVICE_HOST */
     _Atomic uint32_t blocks;    /* freed, whose bytes are or were in live */
     struct cw_live_slot *shown; /* the copy for readers */

@@ -29,9 +29,10 @@ uint64_t cw_lending_wanted(uint8_t device, uint64_t now_ns)
 {
     uint64_t bytes = atomic_load(&wanted[device].bytes);
 
-    if (now_ns < atomic_load(&wanted[device].until_ns))
-        return bytes;
-    return atomic_compare_exchange_strong(&wanted[device].bytes, &bytes, 0) ? 0 : bytes;
+    while (now_ns >= atomic_load(&wanted[device].until_ns))
+        if (atomic_compare_exchange_weak(&wanted[device].bytes, &bytes, 0))
+            return 0;
+    return bytes;
 }
 
 void cw_lending_given(uint8_t device, uint64_t bytes)

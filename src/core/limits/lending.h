@@ -3,7 +3,8 @@
  * What another process of the user that found no memory has asked this one to give back
  * (core/request/neighbours.h), until it stops waiting. Given back by core/reclaim/reclaim_turn.c,
  * in turns like all work that nobody here waits for. No lock: of two askers at a time the one that
- * wants more counts.
+ * wants more counts. One that asks at the very moment at which another of the same size is found to
+ * have ended may go with it, and wait in vain.
  */
 #ifndef CW_CORE_LENDING_H
 #define CW_CORE_LENDING_H

@@ -74,10 +74,13 @@ Test(replay_csv, knows_a_thread_that_was_overtaken_at_midnight, .fini = stop)
     start(RMM "1,23:59:59.999990,allocate,0x10,5,0\n"
               "1,00:00:00.000001,free,0x10,5,0\n"
               "2,23:59:59.999999,allocate,0x20,5,0\n"
-              "1,00:00:00.000002,free,0x20,5,0\n");
+              "1,00:00:00.000002,free,0x20,5,0\n"
+              "1,13:00:00.000000,allocate,0x20,5,0\n");
     for (int i = 0; i < 4; i++)
         cr_assert_eq(cw_csv_next(&csv, &event), 1);
     cr_expect_eq(event.ns, UINT64_C(86400000002000), "one midnight");
+    cr_assert_eq(cw_csv_next(&csv, &event), 1);
+    cr_expect_eq(event.ns, UINT64_C(37) * 3600 * 1000000000, "and a night without work");
 }
 
 Test(replay_csv, reads_what_the_library_adds, .fini = stop)
