@@ -397,7 +397,7 @@ Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_ALIVE});
     expect_line("OLD  512 B in 1 block live for 00:01:00 and more (CUWARDEN_OLD)");
-    expect_text("512 B in 1 block  now 00:16:4");
+    expect_text("512 B in 1 block  now 00:1");
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_DEAD});
     expect_no_text("OLD");
