@@ -179,10 +179,14 @@ Test(fleet, follows_a_file_that_grows)
 Test(fleet, tells_the_dead_and_forgets_those_that_went)
 {
     look();
+    cr_assert_gt(on(1)->alloc_rate, 0);
     close(locked);
+    fixture_alloc(site, 1000, 5, FIXTURE_MS);
+    store_all();
     look();
     cr_assert_eq(fleet.process[0]->state, CW_FLEET_DIED);
-    cr_assert_eq(on(1)->live, live);
+    cr_assert_eq(on(1)->live, live + 5000);
+    cr_assert_eq(on(1)->alloc_rate, 0);
     unlink(path);
     look();
     cr_assert_eq(fleet.count, 0);
