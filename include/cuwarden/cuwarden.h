@@ -1102,9 +1102,9 @@ static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t
  * itself can give back is tried there. *out_device, unless it is NULL, says which it is. The
  * context is the current one if it is of the device, else the primary one, which is the runtime's;
  * where the process has none it is made, and stays unless nothing could be allocated. What is
- * current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. As long as cuMemAlloc() and
- * the choice, 3 ns where both are at hand; and a context (hundreds of milliseconds) where it is the
- * first.
+ * current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. Takes 3 ns more
+ * than cuMemAlloc() where the last choice holds and the pool has a block, else the choice more; and
+ * a context (hundreds of milliseconds) where it is the first.
  */
 static inline int cuwarden_device_alloc(const char *name, uint64_t bytes, int32_t *out_device,
                                         void **out)

@@ -426,7 +426,6 @@ CW_HOT int cw_api_device_pick(const char *name, uint64_t bytes, int32_t *out_dev
 
     name = name != NULL ? name : "";
     error = check(name, out_device);
-
     if (error != CUWARDEN_OK)
         return error;
     device = look_at_last(own_answer(), name, bytes);

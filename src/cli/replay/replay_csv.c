@@ -19,8 +19,8 @@
 #define LINE_MAX_LEN ((size_t)1 << 16)
 #define SECOND       UINT64_C(1000000000)
 #define DAY          (86400 * SECOND)
-#define OVERTAKEN    UINT64_C(60000000000) /* by less than so many ns */
-#define CLIP         40                    /* characters of a value quoted in a message */
+#define OVERTAKEN    (60 * SECOND) /* by less than this */
+#define CLIP         40            /* characters of a value quoted in a message */
 
 struct text {
     const char *at;

@@ -264,7 +264,6 @@ static int add_shared(uint8_t device, uint64_t live, uint64_t held, uint64_t blo
     int is_peak = 0;
 
     note_moved(live + held);
-
     if (live != 0) {
         is_peak |= is_above(add_live(device, live), &shown(device)->recent_peak);
         is_peak |= is_above(add(&header->live_bytes, live), &header->peak_bytes);

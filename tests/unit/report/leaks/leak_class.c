@@ -387,7 +387,9 @@ Test(leak_class, old_blocks_are_those_of_the_age_and_above)
 Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
 {
     struct cw_live_header *header = fixture.arena.header;
-    struct timespec now;
+    struct timespec now, after;
+    unsigned minutes = 0, seconds = 0;
+    const char *age;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     header->start_ns = (uint64_t)(now.tv_sec - 1000) * 1000000000;
@@ -397,7 +399,12 @@ Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_ALIVE});
     expect_line("OLD  512 B in 1 block live for 00:01:00 and more (CUWARDEN_OLD)");
-    expect_text("512 B in 1 block  now 00:1");
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    age = strstr(report, "512 B in 1 block  now 00:");
+    cr_assert_not_null(age);
+    cr_assert_eq(sscanf(age, "512 B in 1 block  now 00:%u:%u", &minutes, &seconds), 2);
+    cr_expect_geq(60 * minutes + seconds, 1000u);
+    cr_expect_leq(60 * minutes + seconds, 1001u + (unsigned)(after.tv_sec - now.tv_sec));
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_DEAD});
     expect_no_text("OLD");
