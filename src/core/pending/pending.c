@@ -23,7 +23,8 @@
 
 /* How long the end of a context waits for batches that other threads have in hand. */
 #define HANDS_NS UINT64_C(1000000000)
-/* Pending blocks and bytes of one size beyond which a request waits. */
+/* Pending blocks and bytes of one size beyond which a request waits; of all sizes so many bytes, or
+ * as many as the program has ever had on the device. */
 #define MUCH_BLOCKS 8u
 #define MUCH_BYTES  ((uint64_t)64 << 20)
 /* Batches that one free may give up: as many as keep ahead of the one that it may close. */
@@ -299,8 +300,14 @@ int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class)
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
 {
     uint64_t bytes = listed_of(pool, size_class) + cw_thread_cache_pending(pool, size_class);
+    uint64_t all;
 
-    return bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class);
+    if (bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class))
+        return 1;
+    all = cw_pending_bytes(pool->device);
+    return all > MUCH_BYTES &&
+           all > atomic_load_explicit(&cw_session.arena.header->device[pool->device].peak_bytes,
+                                      memory_order_relaxed);
 }
 
 static struct cw_batch *take_any(struct cw_pool_context *pool_context, enum source *out_from)

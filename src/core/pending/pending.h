@@ -17,7 +17,8 @@
  * Memory in rotation is what makes events cheap: as long as a thread has little pending of a size
  * it takes one block more from the driver rather than close its batch, and so one event is for many
  * blocks. When much of a size is pending its request waits for the oldest batch, as the driver's
- * own free would have waited before.
+ * own free would have waited before. So does any request when more is pending than the program has
+ * ever had: one of many sizes, ahead of an H100, held five times its own memory.
  *
  * Tickets: one counter for the process, stamped into a batch at each free, drawn by each
  * synchronisation before it starts. A ticket larger than the stamp began after the free.

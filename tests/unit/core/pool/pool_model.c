@@ -285,12 +285,25 @@ static void operate(void)
     }
 }
 
+/* A device comes to an end with its work while somebody waits for it. */
+static void finish_sometimes(enum fake_call call)
+{
+    uint64_t random;
+
+    if (call != FAKE_EVENT_QUERY)
+        return;
+    random = random_number();
+    if (random % 8 == 0)
+        fake_finish(FIRST_CONTEXT + (unsigned)(random >> 32) % PLACES);
+}
+
 static void run(enum cw_free_sync free_sync, const char *most, uint64_t total)
 {
     cr_assert_eq(cw_sizes_parse(most, 0, &core_options()->pool_max), 0);
     pool_start(free_sync);
     fake_driver.total_bytes = total;
     fake_driver.free_bytes = total - total / 4;
+    fake_driver.inside = finish_sometimes;
     for (unsigned i = 1; i < PLACES; i++)
         pooled_context(i, i % 2);
     for (int i = 0; i < OPERATIONS; i++) {

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* How much may be pending before a request waits for the device instead of taking more from it. */
+#include "core/pending/pending.h"
+
+#include <criterion/criterion.h>
+
+#include "core/process/gate.h"
+#include "core/account/tracker.h"
+#include "pool_fixture.h"
+
+#define PROBE (4 * KIB)
+
+static struct cw_pool_context *owner;
+
+static void setup(void)
+{
+    pool_start(CW_FREE_DEFERRED);
+    owner = cw_pool_context_of(pool_index(FIRST_CONTEXT));
+}
+
+TestSuite(backlog, .init = setup);
+
+/* So many blocks of a size freed by this thread, and all of them ready. */
+static void churn(unsigned count, uint64_t bytes)
+{
+    pool_churn(count, bytes);
+    pool_sync(FIRST_CONTEXT);
+}
+
+PoolTest(backlog, while_little_is_pending_one_block_more_is_taken_instead_of_an_event)
+{
+    unsigned before;
+
+    churn(1000, 512);
+    before = fake_calls(FAKE_EVENT_RECORD);
+    for (int i = 0; i < 30; i++) {
+        uint64_t key = pool_get(PROBE);
+
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key);
+    }
+    cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), before);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1030u);
+}
+
+static unsigned queries_left;
+
+/* The device is done with the oldest block, and with no other, after some more questions. */
+static void finish_oldest(enum fake_call call)
+{
+    if (call == FAKE_EVENT_QUERY && --queries_left == 0)
+        fake_context_of(FIRST_CONTEXT)->finished = 3;
+}
+
+PoolTest(backlog, a_request_behind_much_of_its_size_waits_for_the_oldest)
+{
+    unsigned taken;
+
+    pool_leave_pending(20);
+    taken = fake_taken();
+    queries_left = 10;
+    fake_driver.inside = finish_oldest;
+    fake_driver.clock_step = FAKE_MS / 10;
+    cr_expect(pool_serves(16 * MIB));
+    cr_expect_eq(fake_taken(), taken);
+}
+
+/* Of four sizes, more than what is never waited for; 22 MiB live at most. */
+static void leave_many_sizes_pending(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        pool_free_with_work((16 + 2 * i) * MIB);
+    cr_assert_eq(cw_pending_bytes(0), 76 * MIB);
+    queries_left = 10;
+    fake_driver.inside = finish_oldest;
+    fake_driver.clock_step = FAKE_MS / 10;
+}
+
+PoolTest(backlog, a_request_behind_more_than_the_program_ever_had_waits_for_the_oldest)
+{
+    leave_many_sizes_pending();
+    cr_expect_not(pool_serves(PROBE));
+    cr_expect_lt(cw_pending_bytes(0), 64 * MIB);
+}
+
+PoolTest(backlog, and_not_behind_as_much_as_it_has_had)
+{
+    churn(1, 80 * MIB);
+    leave_many_sizes_pending();
+    cr_expect_not(pool_serves(PROBE));
+    cr_expect_geq(cw_pending_bytes(0), 76 * MIB);
+}
+
+PoolTest(backlog, it_does_not_wait_for_a_kernel_that_does_not_end)
+{
+    pool_leave_pending(20);
+    fake_driver.clock_step = FAKE_MS;
+    cr_expect_not(pool_serves(16 * MIB));
+    cr_expect_lt(fake_driver.now_ns, FAKE_START_NS + 40 * FAKE_MS);
+    cr_expect_not(pool_serves(16 * MIB)); /* and no other tries again */
+    cr_expect_lt(fake_driver.now_ns, FAKE_START_NS + 50 * FAKE_MS);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect(pool_serves(16 * MIB));
+}
+
+PoolTest(backlog, behind_eight_blocks_it_does_not_wait)
+{
+    pool_leave_pending(8);
+    cr_expect_not(pool_serves(16 * MIB));
+}
+
+PoolTest(backlog, in_a_capture_nobody_waits)
+{
+    pool_leave_pending(20);
+    cw_gate_close();
+    cr_expect_eq(cw_pending_await(owner), 0u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 0u);
+    cw_gate_open();
+    cr_expect_eq(cw_pending_bytes(0), 20 * 16 * MIB);
+}
