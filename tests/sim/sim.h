@@ -206,11 +206,11 @@ struct sim_context {
     size_t live_ops;        /* operations not yet done */
     struct sim_op *orphan;  /* held: the end of streams destroyed while busy */
     struct sim_op *barrier; /* held: what cuCtxWaitEvent makes new streams wait for */
+    struct sim_op *freeing; /* what the last free that waits is waiting for */
     uint64_t peers;         /* a bit per device whose memory it may use */
     CUfunc_cache cache;
     CUsharedconfig shared;
 };
-
 struct sim_context *sim_context_current(void);
 CUresult sim_context_create(struct sim_context **out, int device, unsigned flags);
 void sim_context_destroy(struct sim_context *ctx);

@@ -57,6 +57,20 @@ static void wait_for_context(void *ctx, void *unused)
     sim_context_wait(ctx);
 }
 
+/* cuCtxRecordEvent in another thread waits until this is over, as on an H100. */
+static void wait_for_work(struct sim_context *ctx)
+{
+    struct sim_op *join;
+
+    if (ctx->live_ops == 0)
+        return;
+    join = ctx->freeing = sim_context_join(ctx);
+    sim_op_wait(join);
+    if (ctx->freeing == join)
+        ctx->freeing = NULL;
+    sim_op_unref(join);
+}
+
 /* Waiting is what real drivers do and what programs came to rely on; the manual only allows it. */
 static void wait_for_users(const struct sim_block *block)
 {
@@ -67,7 +81,7 @@ static void wait_for_users(const struct sim_block *block)
     if (sim.config.free_waits > 1)
         sim_object_visit(SIM_CONTEXT, wait_for_context, NULL);
     else if (sim.config.free_waits && ctx)
-        sim_context_wait(ctx);
+        wait_for_work(ctx);
 }
 
 CUresult sim_free_now(struct sim_block *block)

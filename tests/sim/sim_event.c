@@ -216,6 +216,10 @@ CUresult sim_cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
     struct sim_op *op;
     CUresult status = find_context(&ctx, handle);
 
+    if (status == CUDA_SUCCESS && ctx->freeing) {
+        sim_op_wait(ctx->freeing);
+        status = find_context(&ctx, handle);
+    }
     if (status == CUDA_SUCCESS)
         status = find(&event, event_handle);
     if (status != CUDA_SUCCESS)

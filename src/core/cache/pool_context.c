@@ -125,17 +125,40 @@ uint32_t cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t
     return list;
 }
 
+void cw_pool_context_enter_driver(struct cw_pool_context *pool_context)
+{
+    cw_thread.freeing = pool_context;
+    atomic_fetch_add(&pool_context->inside, 1);
+    cw_gate_let_pass();
+}
+
+void cw_pool_context_leave_driver(struct cw_pool_context *pool_context)
+{
+    atomic_fetch_add(&pool_context->passed, 1);
+    atomic_fetch_sub(&pool_context->inside, 1);
+    cw_thread.freeing = NULL;
+}
+
+void cw_pool_context_thread_ends(void)
+{
+    if (CW_UNLIKELY(cw_thread.freeing != NULL))
+        cw_pool_context_leave_driver(cw_thread.freeing);
+}
+
 int cw_pool_context_enter_free(struct cw_pool_context *pool_context)
 {
     atomic_fetch_add(&pool_context->freeing, 1);
-    if (cw_gate_enter_wait())
+    if (cw_gate_enter_wait()) {
+        cw_pool_context_enter_driver(pool_context);
         return 1;
+    }
     atomic_fetch_sub(&pool_context->freeing, 1);
     return 0;
 }
 
 void cw_pool_context_leave_free(struct cw_pool_context *pool_context)
 {
+    cw_pool_context_leave_driver(pool_context);
     cw_gate_leave_wait();
     atomic_fetch_sub(&pool_context->freeing, 1);
 }

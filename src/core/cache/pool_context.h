@@ -53,6 +53,8 @@ struct CW_ALIGNED_LINE cw_pool_context {
                                      device, pinned */
     _Atomic uint32_t in_hand;     /* batches of it that are in a thread's hands now */
     _Atomic uint32_t freeing;     /* threads that are releasing a block of it now */
+    _Atomic uint32_t inside;      /* and threads in any free by the driver of a block of it */
+    _Atomic uint32_t passed;      /* how many of these have come back */
     /* Guarded by the lock of pool_contexts: */
     struct cw_pool_context *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
@@ -135,6 +137,23 @@ static inline struct cw_pool *cw_pool_context_pool(struct cw_pool_context *pool_
  * the end of this context waits for it, however late it comes to the driver. Enter 0: closed. */
 int cw_pool_context_enter_free(struct cw_pool_context *pool_context);
 void cw_pool_context_leave_free(struct cw_pool_context *pool_context);
+
+/*
+ * Around any free by the driver, of ours or the program's. It waits for the context's work, and
+ * cuCtxRecordEvent in another thread waits for the free (`record-context-beside-a-free` in
+ * docs/measurements.md): for as long as a kernel runs, which may be until that very thread does
+ * something more, and inside the gate, so that no capture could begin. So events are recorded
+ * inside the gate only if nobody is inside a free; enter lets those pass that were quicker.
+ */
+void cw_pool_context_enter_driver(struct cw_pool_context *pool_context);
+void cw_pool_context_leave_driver(struct cw_pool_context *pool_context);
+/* The calling thread ends, perhaps cancelled inside one. */
+void cw_pool_context_thread_ends(void);
+
+static inline int cw_pool_context_is_in_free(const struct cw_pool_context *pool_context)
+{
+    return CW_UNLIKELY(atomic_load(&pool_context->inside) != 0);
+}
 
 /* Linked idle blocks come in: they are in limbo if the result is CW_POOL_CONTEXT_CLOSING; else they
  * are still the caller's, to forget or, the context was kept, to wait again. */

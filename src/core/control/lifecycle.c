@@ -214,5 +214,7 @@ void cw_lifecycle_thread_ends(void)
     cw_capture_thread_ends();
     cw_pending_thread_ends();
     cw_tracker_thread_ends();
+    cw_pool_context_thread_ends();
+    cw_gate_thread_ends();
     cw_thread_ends();
 }

@@ -96,6 +96,17 @@ static int contexts_to_pass(const struct cw_batch *batch, struct cw_pool_context
     return (int)left;
 }
 
+int cw_batch_may_record(const struct cw_batch *batch)
+{
+    struct cw_pool_context *pool_context[CW_POOL_CONTEXTS_LIVE];
+    int count = contexts_to_pass(batch, pool_context);
+
+    for (int i = 0; i < count; i++)
+        if (cw_pool_context_is_in_free(pool_context[i]))
+            return 0;
+    return 1;
+}
+
 int cw_batch_is_passed(const struct cw_batch *batch)
 {
     struct cw_pool_context *pool_context[CW_POOL_CONTEXTS_LIVE];

@@ -111,26 +111,10 @@ static enum cw_patience ask(struct cw_pool_context *pool_context, uint64_t event
     return passed == 1 ? CW_PATIENCE_PASSED : passed == 0 ? CW_PATIENCE_BUSY : CW_PATIENCE_REFUSED;
 }
 
-static CW_NOINLINE enum cw_patience keep_asking(struct cw_pool_context *pool_context,
-                                                uint64_t event)
-{
-    uint64_t end = cw_session_now() + CW_PATIENCE_NS;
-    enum cw_patience found = CW_PATIENCE_BUSY;
-    unsigned turns = 0;
-
-    if (cw_patience_is_over(pool_context))
-        return CW_PATIENCE_BUSY;
-    while (found == CW_PATIENCE_BUSY && cw_session_now() < end) {
-        cw_lock_doze(&turns);
-        found = ask(pool_context, event);
-    }
-    if (found == CW_PATIENCE_BUSY)
-        cw_patience_end(pool_context);
-    return found;
-}
-
-static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, uint64_t *out_event,
-                                        int *out_code)
+/* BUSY without an event: a thread is in the driver's free of a block of the context; is_moving: a
+ * short one. */
+static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, int is_moving,
+                                        uint64_t *out_event, int *out_code)
 {
     int passed = CW_EVENT_REFUSED, is_refused = 0;
 
@@ -141,6 +125,10 @@ static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, ui
     if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
         cw_gate_leave();
         return CW_PATIENCE_SHUT;
+    }
+    if (cw_pool_context_is_in_free(pool_context) && !is_moving) {
+        cw_gate_leave();
+        return CW_PATIENCE_BUSY;
     }
     *out_event = take_event(pool_context);
     if (CW_LIKELY(*out_event != 0))
@@ -157,6 +145,36 @@ static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, ui
     if (is_refused)
         cw_patience_refused(pool_context);
     return passed == 0 && *out_code == 0 ? CW_PATIENCE_BUSY : CW_PATIENCE_REFUSED;
+}
+
+/* As long as frees come back from the driver, none of them waits for a kernel. */
+static enum cw_patience begin_again(struct cw_pool_context *pool_context, uint32_t passed,
+                                    uint64_t *out_event, int *out_code)
+{
+    enum cw_patience found =
+        begin(pool_context, atomic_load(&pool_context->passed) != passed, out_event, out_code);
+
+    return found == CW_PATIENCE_SHUT ? CW_PATIENCE_CUT : found;
+}
+
+static CW_NOINLINE enum cw_patience keep_asking(struct cw_pool_context *pool_context,
+                                                uint64_t *event, int *out_code)
+{
+    uint64_t end = cw_session_now() + CW_PATIENCE_NS;
+    enum cw_patience found = CW_PATIENCE_BUSY;
+    uint32_t passed = atomic_load(&pool_context->passed);
+    unsigned turns = 0;
+
+    if (cw_patience_is_over(pool_context))
+        return CW_PATIENCE_BUSY;
+    while (found == CW_PATIENCE_BUSY && cw_session_now() < end) {
+        cw_lock_doze(&turns);
+        found = *event != 0 ? ask(pool_context, *event)
+                            : begin_again(pool_context, passed, event, out_code);
+    }
+    if (found == CW_PATIENCE_BUSY)
+        cw_patience_end(pool_context);
+    return found;
 }
 
 /* The event is the probe's, or is given back. */
@@ -179,10 +197,14 @@ CW_HOT enum cw_patience cw_patience_wait(struct cw_pool_context *pool_context, i
                                          struct cw_free_probe *out_probe)
 {
     uint64_t ticket = begin_ticket(), event;
-    enum cw_patience found = begin(pool_context, &event, out_code);
+    enum cw_patience found = begin(pool_context, 0, &event, out_code);
 
-    if (CW_UNLIKELY(found == CW_PATIENCE_BUSY))
-        found = keep_asking(pool_context, event);
+    if (CW_UNLIKELY(found == CW_PATIENCE_BUSY)) {
+        uint64_t late = event; /* else the usual one would have to lie in memory */
+
+        found = keep_asking(pool_context, &late, out_code);
+        event = late;
+    }
     if (CW_UNLIKELY(event != 0))
         settle(pool_context, found, event, out_probe);
     if (CW_UNLIKELY(found != CW_PATIENCE_PASSED))

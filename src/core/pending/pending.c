@@ -86,8 +86,9 @@ static int record(struct cw_batch *batch)
     int rc = 0;
 
     if (!cw_gate_enter())
-        return 0; /* a later look records it */
-    rc = cw_batch_record(batch);
+        return 0; /* a later look records it; so below */
+    if (cw_batch_may_record(batch))
+        rc = cw_batch_record(batch);
     cw_gate_leave();
     if (rc != 0)
         cw_context_check_all();
@@ -194,7 +195,9 @@ static enum look query(struct cw_batch *batch)
 
     if (!cw_gate_enter())
         return NOT_YET;
-    if (batch->recorded || cw_batch_record(batch) == 0)
+    if (!batch->recorded && !cw_batch_may_record(batch))
+        passed = 0;
+    else if (batch->recorded || cw_batch_record(batch) == 0)
         passed = cw_batch_query(batch);
     cw_gate_leave();
     if (passed < 0) {

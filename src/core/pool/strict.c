@@ -68,7 +68,8 @@ static enum cw_bypass give_up(struct cw_pool_context *pool_context,
     probe->bytes = atomic_load_explicit(&block->held, memory_order_relaxed);
     if (!cw_patience_is_put_off(pool_context, probe->is_host, probe->bytes))
         return CW_BYPASS_BUSY;
-    cw_patience_drop(probe);
+    if (probe->context != 0)
+        cw_patience_drop(probe);
     return put_off(pool_context, leaving);
 }
 

@@ -8,6 +8,7 @@
 /* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a driver
  * function, also if it loses the processor in between on a machine with too much to do. */
 #define WAITERS_GRACE_NS 60000000
+#define LET_PASS_NS      1000000
 
 CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
 _Atomic int cw_gate_captures;
@@ -43,6 +44,29 @@ void cw_gate_close(void)
     deadline = cw_clock_ns() + WAITERS_GRACE_NS;
     while (is_anybody(WAITING) && cw_clock_ns() < deadline)
         cw_lock_relax(&turns);
+}
+
+void cw_gate_let_pass(void)
+{
+    uint64_t own = UINT64_C(1) << cw_thread_slot(), deadline;
+    unsigned turns = 0;
+
+    if ((cw_slot_used() & ~own) == 0)
+        return;
+    cw_slot_barrier();
+    if (!is_anybody(CALLING))
+        return;
+    deadline = cw_clock_ns() + LET_PASS_NS;
+    while (is_anybody(CALLING) && cw_clock_ns() < deadline)
+        cw_lock_relax(&turns);
+}
+
+void cw_gate_thread_ends(void)
+{
+    if (cw_thread.slot == 0) /* that of many */
+        return;
+    atomic_store(&cw_slots[cw_thread.slot].calling, 0);
+    atomic_store(&cw_slots[cw_thread.slot].waiting, 0);
 }
 
 void cw_gate_open(void)

@@ -101,6 +101,13 @@ void cw_gate_close(void);
 void cw_gate_shut(void);
 void cw_gate_open(void);
 
+/* Lets calls in flight come to their end, a millisecond at most. Whoever enters later sees, by a
+ * load that is sequentially consistent, what the caller wrote before. Not inside the gate, but for
+ * a wait. */
+void cw_gate_let_pass(void);
+/* The calling thread ends, perhaps cancelled inside: nobody waits for it. */
+void cw_gate_thread_ends(void);
+
 /* In a forked child: open, nobody inside. */
 void cw_gate_reset(void);
 

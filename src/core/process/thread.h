@@ -87,6 +87,7 @@ struct CW_ALIGNED_TLS cw_thread {
     uint32_t epoch;            /* of the spare blocks: a forked child must not use its parent's */
     uint64_t stream;           /* the hook layer's: that the call names, 0: none; for the trace */
     uint64_t next_id, ids_end; /* ids that it may give out (core/account/owner.h) */
+    struct cw_pool_context *freeing; /* where it is inside a free by the driver, or NULL */
     uint32_t id_epoch;
     uint16_t batches; /* of frees that the program has begun (core/pool/pool.h) */
     uint8_t ended;    /* cw_thread_ends was called: nobody frees what is made now */

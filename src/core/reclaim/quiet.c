@@ -20,6 +20,10 @@ static enum cw_quiet_answer ask(struct cw_pool_context *pool_context)
         return CW_QUIET_UNKNOWN;
     if (!cw_gate_enter())
         return CW_QUIET_BUSY;
+    if (cw_pool_context_is_in_free(pool_context)) {
+        cw_gate_leave();
+        return CW_QUIET_BUSY;
+    }
     event = cw_pool_context_acquire_event(pool_context);
     if (event != 0)
         recorded = cw_session.ops->event_record(context, event);

@@ -10,6 +10,7 @@
 #include "core/process/guard.h"
 #include "core/device/pitch.h"
 #include "core/account/budget.h"
+#include "core/cache/pool_context.h"
 #include "core/account/tracker.h"
 #include "hook/resolve/deepbind.h"
 
@@ -454,6 +455,28 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_freeing how, uint64_t key
     return free_begin(call, how, key, out_freed, rc);
 }
 
+/* That of the block (0: not known to us), else the current one. */
+static struct cw_pool_context *where_to_free(uint32_t block)
+{
+    uint32_t context = block != 0 ? cw_tracker_at(block)->context : 0;
+    uint8_t device;
+
+    return cw_pool_context_of(context != 0 ? context : cw_context_current(&device));
+}
+
+static CW_NOINLINE CUresult pass_to_driver(cw_free_fn driver, uint64_t key, uint32_t block)
+{
+    struct cw_pool_context *pool_context = where_to_free(block);
+    CUresult rc;
+
+    if (pool_context == NULL)
+        return driver(key);
+    cw_pool_context_enter_driver(pool_context);
+    rc = driver(key);
+    cw_pool_context_leave_driver(pool_context);
+    return rc;
+}
+
 CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_freeing how, uint64_t key,
                                cw_free_fn driver)
 {
@@ -465,7 +488,7 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_freeing how, uint64
     leave_prefetches(key);
     if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
         return waited;
-    rc = driver(key);
+    rc = cw_pool_is_on() ? pass_to_driver(driver, key, freed.block) : driver(key);
     if (waited == CUDA_SUCCESS) {
         cw_call_freed(call, rc, &freed);
         return rc;

@@ -10,6 +10,8 @@
  *   device, context, trim: another device or context, where nothing runs, needs memory
  *   vain, vain_thread, vain_pending: more memory is asked for than there is with all that is idle;
  *           after another thread was at work, and with frees put off
+ *   beside  a thread waits in the driver's free, another one frees, and a third captures
+ *   peer    one waits there, and another one frees in a second context before it ends the kernel
  *   left    a block of the fallback was freed in stream order, and small blocks are freed
  */
 #include "victim.h"
@@ -299,6 +301,57 @@ static void run_vain_pending(void)
     ask_in_vain();
 }
 
+static CUdeviceptr waiting[2];
+
+static void *free_waiting(void *block)
+{
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuMemFree(*(CUdeviceptr *)block));
+    return NULL;
+}
+
+/* The frees wait for a kernel that ends after the capture. */
+static void run_beside(void)
+{
+    pthread_t thread[2];
+    CUstream own;
+    CUgraph graph;
+
+    MUST(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++)
+        MUST(cuMemAlloc(&waiting[i], LARGE));
+    start_kernel();
+    for (int i = 0; i < 2; i++) {
+        start_threads(&thread[i], 1, free_waiting, &waiting[i]);
+        usleep(100000);
+    }
+    MUST(cuStreamBeginCapture(own, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    MUST(cuStreamEndCapture(own, &graph));
+    MUST(cuGraphDestroy(graph));
+    say("running: %d", is_running());
+    end_kernel();
+    join_threads(thread, 2);
+}
+
+/* As with kernels that wait for each other: the one is launched by a thread that frees before. */
+static void run_peer(void)
+{
+    CUcontext other;
+    pthread_t thread;
+
+    MUST(cuMemAlloc(&waiting[0], LARGE));
+    MUST(cuCtxCreate_v2(&other, 0, 0));
+    MUST(cuCtxSetCurrent(context));
+    start_kernel();
+    start_threads(&thread, 1, free_waiting, &waiting[0]);
+    usleep(100000);
+    MUST(cuCtxSetCurrent(other));
+    for (int i = 0; i < 5; i++)
+        take_and_free(SMALL << i, 10);
+    end_elsewhere();
+    join_threads(&thread, 1);
+}
+
 static void run_left(void)
 {
     CUdeviceptr small, live, left;
@@ -331,6 +384,8 @@ int main(int argc, char **argv)
                      {"vain", run_vain},
                      {"vain_thread", run_vain_thread},
                      {"vain_pending", run_vain_pending},
+                     {"beside", run_beside},
+                     {"peer", run_peer},
                      {"left", run_left}};
 
     prepare();

@@ -4,8 +4,12 @@
 
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "core/pending/pending.h"
 #include "core/process/gate.h"
+#include "core/reclaim/quiet.h"
 #include "core/reclaim/reclaim.h"
 #include "core/limits/reclaim_due.h"
 #include "pool_fixture.h"
@@ -80,6 +84,108 @@ PoolTest(patience, the_next_is_put_off_because_the_drivers_did_not_wait)
     cr_expect_lt(fake_driver.now_ns - begun, CW_PATIENCE_NS * 5);
     cr_expect_eq(pool_counters(0)->put_off, 5u);
     cr_expect_eq(events(CW_EVENT_PUT_OFF), 1u);
+}
+
+PoolTest(patience, beside_a_free_in_the_driver_nothing_is_recorded)
+{
+    unsigned polls = fake_calls(FAKE_CONTEXT_POLL);
+    uint64_t begun = fake_driver.now_ns;
+
+    cw_pool_context_enter_driver(owner);
+    free_in_vain(SMALL);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), polls);
+    cr_expect_geq(fake_driver.now_ns - begun, CW_PATIENCE_NS);
+    cw_pool_context_leave_driver(owner);
+    free_in_vain(SMALL);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), polls + 1);
+}
+
+PoolTest(patience, nor_is_its_context_quiet)
+{
+    unsigned recorded = fake_calls(FAKE_EVENT_RECORD);
+
+    fake_finish(FIRST_CONTEXT);
+    cw_pool_context_enter_driver(owner);
+    cr_expect_not(cw_quiet_is_idle(owner));
+    cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), recorded);
+    cw_pool_context_leave_driver(owner);
+    cr_expect(cw_quiet_is_idle(owner));
+}
+
+static void *capture_soon(void *unused)
+{
+    usleep(20000);
+    cw_gate_shut();
+    return unused;
+}
+
+static void *leave_soon(void *unused)
+{
+    usleep(20000);
+    fake_finish(FIRST_CONTEXT);
+    cw_pool_context_leave_driver(owner);
+    return unused;
+}
+
+PoolTest(patience, when_that_free_has_ended_the_other_asks)
+{
+    pthread_t thread;
+    uint64_t key = pool_get(SMALL);
+
+    fake_driver.clock_step = 0;
+    cw_pool_context_enter_driver(owner);
+    cr_assert_eq(pthread_create(&thread, NULL, leave_soon, NULL), 0);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    pthread_join(thread, NULL);
+    cr_expect(pool_serves(SMALL));
+}
+
+static void *come_and_go(void *unused)
+{
+    usleep(20000);
+    cw_pool_context_enter_driver(owner);
+    cw_pool_context_leave_driver(owner);
+    return unused;
+}
+
+/* Frees that come back one after the other wait for nothing, though there is always one. */
+PoolTest(patience, beside_frees_that_are_short_it_asks)
+{
+    pthread_t thread;
+    uint64_t key = pool_get(SMALL);
+
+    fake_finish(FIRST_CONTEXT);
+    fake_driver.clock_step = 0;
+    cw_pool_context_enter_driver(owner);
+    cr_assert_eq(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    pthread_join(thread, NULL);
+    cw_pool_context_leave_driver(owner);
+}
+
+PoolTest(patience, a_capture_meanwhile_puts_the_free_off)
+{
+    uint64_t key = pool_get(SMALL);
+    pthread_t thread;
+
+    fake_driver.clock_step = 0;
+    cw_pool_context_enter_driver(owner);
+    cr_assert_eq(pthread_create(&thread, NULL, capture_soon, NULL), 0);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    pthread_join(thread, NULL);
+    cw_pool_context_leave_driver(owner);
+    cw_gate_open();
+}
+
+/* The driver has shown that it does not wait for small blocks. */
+PoolTest(patience, a_small_free_beside_a_large_one_is_put_off)
+{
+    free_in_vain(SMALL);
+    pool_sync(FIRST_CONTEXT);
+    start_kernel();
+    cw_pool_context_enter_driver(owner);
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
+    cw_pool_context_leave_driver(owner);
 }
 
 PoolTest(patience, what_is_put_off_serves_when_the_work_before_its_free_is_done)

@@ -249,6 +249,19 @@ PoolTest(pending, a_batch_that_was_closed_in_a_capture_is_recorded_before_it_is_
     cr_expect_eq(harvest(UINT32_MAX), 1u);
 }
 
+PoolTest(pending, so_is_one_that_was_closed_beside_a_free_in_the_driver)
+{
+    pool_free_with_work(PROBE);
+    cw_pool_context_enter_driver(owner);
+    cw_pending_close(1);
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 0u);
+    cw_pool_context_leave_driver(owner);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(harvest(UINT32_MAX), 1u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 1u);
+}
+
 static void free_in_thread(unsigned id)
 {
     (void)id;

@@ -53,6 +53,21 @@ Test(gate, a_reset_opens_it_and_forgets_who_is_inside)
     cr_expect_eq(cw_gate_enter(), 1);
 }
 
+static void end_inside(unsigned id)
+{
+    (void)id;
+    cw_gate_enter();
+    cw_gate_enter_wait();
+    cw_gate_thread_ends();
+}
+
+Test(gate, nobody_waits_for_a_thread_that_was_ended_inside)
+{
+    run_threads(1, end_inside);
+    cw_gate_close();
+    cw_gate_open();
+}
+
 static _Atomic int entered, left, closed, saw_closed_while_inside;
 
 static void stay_or_close(unsigned id)
