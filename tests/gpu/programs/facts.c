@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the driver waits for, what that costs, and what it does during captures. See facts.h. */
+/* What the driver waits for, and what that costs. See facts.h. */
 #include "facts.h"
 
 #include <pthread.h>
 
-#define NOT_READY         600
-#define POINTER_BUFFER_ID 7
+#define NOT_READY 600
 
 #define MOST_TRIES 5
 
@@ -305,6 +304,10 @@ static void ask_foreign_event(void)
     say("fact query-event-with-no-context-at-the-end %d", cu.query(event));
 }
 
+#define THREAD_LOCAL 1 /* of CUstreamCaptureMode */
+
+static void *capture_stream;
+static cu_block beside;
 static pthread_t freeing;
 static int is_freeing;
 
@@ -343,17 +346,70 @@ static int record_now(void)
     return cu.record_context(context, second);
 }
 
+static int alloc_now(void)
+{
+    cu_block small;
+
+    return cu.alloc(&small, 4096);
+}
+
+static int free_now(void)
+{
+    return cu.free_block(beside);
+}
+
+static int info_now(void)
+{
+    size_t unused[2];
+
+    return cu.info(&unused[0], &unused[1]);
+}
+
+static int event_now(void)
+{
+    void *made;
+
+    return cu.event(&made, NO_TIMING);
+}
+
+static int launch_now(void)
+{
+    return cu_spin(&kernels, 1, kernel_stream);
+}
+
+static int capture_now(void)
+{
+    void *graph;
+    int result = cu.begin_capture(capture_stream, THREAD_LOCAL);
+
+    return result != 0 ? result : cu.end_capture(capture_stream, &graph);
+}
+
+/* What other threads do while one is in the driver's free. */
 static void ask_beside_free(void)
 {
+    static const struct {
+        const char *name;
+        int (*call)(void);
+    } calls[] = {
+        {"record-context-beside-a-free", record_now}, {"alloc-beside-a-free", alloc_now},
+        {"free-of-4KiB-beside-a-free", free_now},     {"memory-info-beside-a-free", info_now},
+        {"event-create-beside-a-free", event_now},    {"launch-beside-a-free", launch_now},
+        {"capture-beside-a-free", capture_now}};
+
     begin_kernels();
     block_bytes = 64 << 20;
     second = new_event();
-    if (!cu.record_context)
-        say("fact record-context-beside-a-free missing");
-    else
-        MUST(say_waits(&(struct during){"record-context-beside-a-free", take_after_free,
-                                        run_kernel_and_free, record_now}));
-    join_free();
+    capture_stream = new_stream();
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        MUST(cu.alloc(&beside, 4096));
+        if (calls[i].call == record_now && !cu.record_context)
+            say("fact %s missing", calls[i].name);
+        else
+            MUST(say_waits(&(struct during){calls[i].name, take_after_free, run_kernel_and_free,
+                                            calls[i].call}));
+        join_free();
+    }
 }
 
 #define LOOPS 1000
@@ -389,201 +445,11 @@ static void ask_costs(void)
     }
 }
 
-static cu_block captured_block, kept_block;
-static void *captured_pinned, *captured_other, *idle_event, *idle_stream;
-
-static int try_alloc(void)
-{
-    return cu.alloc(&captured_block, 4096);
-}
-
-static int try_free(void)
-{
-    return cu.free_block(kept_block);
-}
-
-static int try_free_0(void)
-{
-    return cu.free_block(0);
-}
-
-static int try_free_host(void)
-{
-    return cu.free_host(captured_pinned);
-}
-
-static int try_info(void)
-{
-    size_t available, total;
-
-    return cu.info(&available, &total);
-}
-
-static int try_record_context(void)
-{
-    return cu.record_context ? cu.record_context(context, idle_event) : -1;
-}
-
-static int try_query(void)
-{
-    return cu.query(idle_event);
-}
-
-static int try_wait_stream(void)
-{
-    return cu.wait_stream(idle_stream);
-}
-
-static int try_synchronize(void)
-{
-    return cu.synchronize();
-}
-
-static int try_free_of_nobody(void)
-{
-    return cu.free_block(1);
-}
-
-static int try_alloc_host(void)
-{
-    return cu.alloc_host(&captured_other, 4096, 0);
-}
-
-static int try_current(void)
-{
-    void *found;
-
-    return cu.current(&found);
-}
-
-static int try_current_device(void)
-{
-    int device;
-
-    return more.current_device(&device);
-}
-
-static int try_id(void)
-{
-    unsigned long long id;
-
-    return more.id ? more.id(context, &id) : -1;
-}
-
-static int try_range(void)
-{
-    cu_block base;
-    size_t bytes;
-
-    return cu.range(&base, &bytes, kept_block);
-}
-
-static int try_pointer(void)
-{
-    unsigned long long id;
-
-    return cu.pointer(&id, POINTER_BUFFER_ID, kept_block);
-}
-
-/* Another thread, with the same context current. */
-static void *alloc_elsewhere(void *result)
-{
-    *(int *)result = cu.set(context);
-    if (*(int *)result == 0)
-        *(int *)result = cu.alloc(&captured_block, 4096);
-    return NULL;
-}
-
-static int try_alloc_elsewhere(void)
-{
-    pthread_t thread;
-    int result = -1;
-
-    if (pthread_create(&thread, NULL, alloc_elsewhere, &result) == 0)
-        pthread_join(thread, NULL);
-    return result;
-}
-
-static const struct {
-    const char *name;
-    int (*call)(void);
-} tries[] = {
-    {"cuMemAlloc", try_alloc},
-    {"cuMemFree", try_free},
-    {"cuMemFree-of-0", try_free_0},
-    {"cuMemFree-of-nobodys", try_free_of_nobody},
-    {"cuMemFreeHost", try_free_host},
-    {"cuMemHostAlloc", try_alloc_host},
-    {"cuMemGetInfo", try_info},
-    {"cuCtxRecordEvent", try_record_context},
-    {"cuCtxSynchronize", try_synchronize},
-    {"cuEventQuery", try_query},
-    {"cuStreamSynchronize-of-another", try_wait_stream},
-    {"cuCtxGetCurrent", try_current},
-    {"cuCtxGetDevice", try_current_device},
-    {"cuCtxGetId", try_id},
-    {"cuMemGetAddressRange", try_range},
-    {"cuPointerGetAttribute", try_pointer},
-    {"cuMemAlloc-in-another-thread", try_alloc_elsewhere},
-};
-
-static void try_in(int mode, const char *mode_name, size_t n)
-{
-    void *stream = new_stream(), *graph = NULL;
-    cu_block base;
-    size_t bytes;
-    int result, ended;
-
-    MUST(cu.alloc(&kept_block, 4096));
-    MUST(cu.alloc_host(&captured_pinned, 4096, 0));
-    MUST(cu.begin_capture(stream, mode));
-    result = tries[n].call();
-    ended = cu.end_capture(stream, &graph);
-    say("fact capture-%s-%s %d, end of the capture %d, the block is %s", mode_name, tries[n].name,
-        result, ended, cu.range(&base, &bytes, kept_block) == 0 ? "there" : "gone");
-    if (graph)
-        cu.end_graph(graph);
-    cu.end_stream(stream);
-}
-
-static void ask_captures(int mode, const char *mode_name)
-{
-    begin();
-    idle_event = new_event();
-    idle_stream = new_stream();
-    MUST(cu.record(idle_event, idle_stream));
-    MUST(cu.synchronize());
-    for (size_t n = 0; n < sizeof(tries) / sizeof(tries[0]); n++)
-        try_in(mode, mode_name, n);
-}
-
-static void ask_global_captures(void)
-{
-    ask_captures(0, "global");
-}
-
-static void ask_thread_local_captures(void)
-{
-    ask_captures(1, "thread-local");
-}
-
-static void ask_relaxed_captures(void)
-{
-    ask_captures(2, "relaxed");
-}
-
 static const struct subject subjects[] = {
-    {"free-waits", ask_free_waits},
-    {"other-context", ask_other_context},
-    {"peer-copy", ask_peer_copy},
-    {"no-context", ask_no_context},
-    {"whole-context", ask_whole_context},
-    {"foreign-event", ask_foreign_event},
-    {"beside-free", ask_beside_free},
-    {"costs", ask_costs},
-    {"global-captures", ask_global_captures},
-    {"thread-local-captures", ask_thread_local_captures},
-    {"relaxed-captures", ask_relaxed_captures},
+    {"free-waits", ask_free_waits},       {"other-context", ask_other_context},
+    {"peer-copy", ask_peer_copy},         {"no-context", ask_no_context},
+    {"whole-context", ask_whole_context}, {"foreign-event", ask_foreign_event},
+    {"beside-free", ask_beside_free},     {"costs", ask_costs},
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What facts.c and facts_state.c share: each asks the driver what no document says, and prints
+ * What facts*.c share: each asks the driver what no document says, and prints
  * "fact NAME VALUE" for each answer; numbers alone are result codes of the driver. What cuwarden
  * takes each answer to be is in ../expected_facts, and every name must be there. A subject is a
  * process of its own with a time limit, since some break their context; `PROGRAM SUBJECT` is that
