@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes over a bridge: copies are checked, ordered and waited for. See bridges.h. */
+#include "api/arrivals.h"
 #include "api/bridge_table.h"
 #include "api/row_memory.h"
 #include "base/clock.h"
@@ -29,7 +30,8 @@ static void complete_locked(struct cw_bridge_row *row, struct cw_bridge_copy *co
     copy->number = 0;
 }
 
-static void settle_copy(struct cw_bridge_row *row, struct cw_bridge_copy *copy)
+/* 0: it is not known whether it has arrived. */
+static int settle_copy(struct cw_bridge_row *row, struct cw_bridge_copy *copy)
 {
     uint64_t number, ns = 0;
     int code;
@@ -38,22 +40,24 @@ static void settle_copy(struct cw_bridge_row *row, struct cw_bridge_copy *copy)
     number = copy->is_submitted ? copy->number : 0;
     cw_lock_release(&cw_bridges.lock);
     if (number == 0)
-        return;
-    code = cw_bridge_transfers->event_query(copy->done);
-    if (code == CW_TRANSFER_NOT_READY)
-        return;
-    if (code == 0 && cw_bridge_transfers->event_elapsed(copy->begin, copy->done, &ns) != 0)
-        ns = 0;
+        return 1;
+    code = cw_arrival_ask(cw_bridge_transfers, copy->begin, copy->done, &ns);
+    if (code == CW_TRANSFER_NOT_READY || code == CW_ARRIVAL_NOT_NOW)
+        return code == CW_TRANSFER_NOT_READY;
     cw_lock_acquire(&cw_bridges.lock);
     if (copy->number == number)
         complete_locked(row, copy, code, ns);
     cw_lock_release(&cw_bridges.lock);
+    return 1;
 }
 
-void cw_bridge_settle(struct cw_bridge_row *row)
+int cw_bridge_settle(struct cw_bridge_row *row)
 {
+    int is_known = 1;
+
     for (unsigned i = 0; i < CW_BRIDGE_COPIES; i++)
-        settle_copy(row, &row->copy[i]);
+        is_known &= settle_copy(row, &row->copy[i]);
+    return is_known;
 }
 
 /* ---- what may be copied ---- */
@@ -367,11 +371,27 @@ static struct cw_bridge_copy *first_before(struct cw_bridge_row *row, uint64_t n
     return first;
 }
 
+/* Until no copy up to this number is on its way. */
+static int wait_until(struct cw_bridge_row *row, uint64_t number)
+{
+    for (;;) {
+        int code, is_known = cw_bridge_settle(row);
+        const struct cw_bridge_copy *copy = first_before(row, number);
+
+        if (copy == NULL)
+            return CUWARDEN_OK;
+        code = is_known ? cw_arrival_wait(cw_bridge_transfers, copy->done) : CW_ARRIVAL_NOT_NOW;
+        if (code == CW_ARRIVAL_NOT_NOW)
+            return cw_api_busy();
+        if (code != 0)
+            return refused(row, code, "be waited for");
+    }
+}
+
 static int wait_copy(struct cw_bridge_row *row, uint64_t number)
 {
-    struct cw_bridge_copy *copy;
     uint64_t last, failed;
-    int code;
+    int code, error;
 
     cw_lock_acquire(&cw_bridges.lock);
     last = row->last;
@@ -381,11 +401,9 @@ static int wait_copy(struct cw_bridge_row *row, uint64_t number)
                            "bridge '%s' has started no copy %ju: the last is %ju", row->own.name,
                            (uintmax_t)number, (uintmax_t)last);
     number = number != 0 ? number : last;
-    for (cw_bridge_settle(row); (copy = first_before(row, number)) != NULL; cw_bridge_settle(row)) {
-        code = cw_bridge_transfers->event_wait(copy->done);
-        if (code != 0)
-            return refused(row, code, "be waited for");
-    }
+    error = wait_until(row, number);
+    if (error != CUWARDEN_OK)
+        return error;
     cw_lock_acquire(&cw_bridges.lock);
     failed = row->failed;
     code = row->code;

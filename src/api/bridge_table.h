@@ -58,8 +58,9 @@ static inline struct cw_bridge_row *cw_bridge_of(const struct cw_row_visit *visi
     return (struct cw_bridge_row *)visit->row;
 }
 
-/* Whatever has arrived is counted. Does not wait; the far side's context is current. */
-void cw_bridge_settle(struct cw_bridge_row *row);
+/* Whatever has arrived is counted. Does not wait; the far side's context is current. 0: not all
+ * that is on its way could be asked about (api/arrivals.h). */
+int cw_bridge_settle(struct cw_bridge_row *row);
 
 /* The row has halves; the near side's context is current. The driver's code. */
 int cw_bridge_get_halves(struct cw_bridge_row *row);

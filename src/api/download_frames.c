@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes through the halves of a download: frames are started, waited for and released. See
  * downloads.h. */
+#include "api/arrivals.h"
 #include "api/download_table.h"
 #include "base/clock.h"
 #include "core/tags/tag.h"
@@ -25,7 +26,8 @@ static void complete_locked(struct cw_download_row *row, struct cw_half *half, i
                      half->waited_ns);
 }
 
-static void settle_half(struct cw_download_row *row, struct cw_half *half)
+/* 0: it is not known whether it has arrived. */
+static int settle_half(struct cw_download_row *row, struct cw_half *half)
 {
     uint64_t number = 0, ns = 0;
     int code;
@@ -35,22 +37,24 @@ static void settle_half(struct cw_download_row *row, struct cw_half *half)
         number = half->number;
     cw_lock_release(&cw_downloads.lock);
     if (number == 0)
-        return;
-    code = cw_download_driver->event_query(half->done);
-    if (code == CW_TRANSFER_NOT_READY)
-        return;
-    if (code == 0 && cw_download_driver->event_elapsed(half->begin, half->done, &ns) != 0)
-        ns = 0;
+        return 1;
+    code = cw_arrival_ask(cw_download_driver, half->begin, half->done, &ns);
+    if (code == CW_TRANSFER_NOT_READY || code == CW_ARRIVAL_NOT_NOW)
+        return code == CW_TRANSFER_NOT_READY;
     cw_lock_acquire(&cw_downloads.lock);
     if (half->state == CW_HALF_IN_FLIGHT && half->number == number)
         complete_locked(row, half, code, ns);
     cw_lock_release(&cw_downloads.lock);
+    return 1;
 }
 
-void cw_download_settle(struct cw_download_row *row)
+int cw_download_settle(struct cw_download_row *row)
 {
+    int is_known = 1;
+
     for (int i = 0; i < CW_DOWNLOAD_HALVES; i++)
-        settle_half(row, &row->half[i]);
+        is_known &= settle_half(row, &row->half[i]);
+    return is_known;
 }
 
 /* ---- the order of streams ---- */
@@ -292,10 +296,10 @@ static int wait_frame(struct cw_download_row *row, uint64_t least, struct cuward
 {
     struct cw_half *half;
     unsigned turns = 0;
-    int code = 0;
+    int code = 0, is_known;
 
     for (;;) {
-        cw_download_settle(row);
+        is_known = cw_download_settle(row);
         if (take_frame(row, least, &half, out, &code))
             return refused(row, code, "be completed");
         if (half == NULL && !is_starting(row, least))
@@ -305,7 +309,9 @@ static int wait_frame(struct cw_download_row *row, uint64_t least, struct cuward
             continue;
         }
         /* If it has been filled again meanwhile, that is waited for. */
-        code = cw_download_driver->event_wait(half->done);
+        code = is_known ? cw_arrival_wait(cw_download_driver, half->done) : CW_ARRIVAL_NOT_NOW;
+        if (code == CW_ARRIVAL_NOT_NOW)
+            return cw_api_busy();
         if (code != 0)
             return refused(row, code, "be waited for");
     }

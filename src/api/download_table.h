@@ -48,7 +48,8 @@ static inline struct cw_download_row *cw_download_of(const struct cw_row_visit *
     return (struct cw_download_row *)visit->row;
 }
 
-/* Whatever has arrived is complete, and counted. Does not wait. */
-void cw_download_settle(struct cw_download_row *row);
+/* Whatever has arrived is complete, and counted. Does not wait. 0: not all that is on its way could
+ * be asked about (api/arrivals.h). */
+int cw_download_settle(struct cw_download_row *row);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Pieces of work on the streams of a set: they are marked, seen to be done, and added up. See
  * streams.h. */
+#include "api/arrivals.h"
 #include "api/stream_table.h"
+#include "core/process/gate.h"
 
 /* ---- what has passed ---- */
 
@@ -101,23 +103,27 @@ static int pass(struct cw_stream_row *row, int which, struct cw_stream_work *wor
     return 0;
 }
 
+static int settle_work(struct cw_stream_row *row, int which, struct cw_stream_work *work)
+{
+    int code = cw_stream_driver->event_query(work->done);
+
+    return code == 0 ? pass(row, which, work) : code;
+}
+
+/* What a capture is in the way of is asked about again. */
 static int settle_lane(struct cw_stream_row *row, int which)
 {
     struct cw_stream_lane *lane = &row->lane[which];
+    int code = 0;
 
-    while (lane->passed < lane->ended) {
-        struct cw_stream_work *work = &lane->work[lane->passed % CW_STREAM_WORKS];
-        int code = cw_stream_driver->event_query(work->done);
-
-        if (code == CW_TRANSFER_NOT_READY)
-            break;
+    while (code == 0 && lane->passed < lane->ended && cw_gate_enter()) {
+        code = settle_work(row, which, &lane->work[lane->passed % CW_STREAM_WORKS]);
+        cw_gate_leave();
+        if (code == CW_TRANSFER_NOT_READY || cw_arrival_is_captured(code))
+            return 0;
         lane->passed++;
-        if (code == 0)
-            code = pass(row, which, work);
-        if (code != 0)
-            return code;
     }
-    return 0;
+    return code;
 }
 
 int cw_stream_settle(struct cw_stream_row *row)

@@ -373,6 +373,46 @@ Test(bridges, wait_for_a_copy_and_those_before_it)
     cr_expect(now(bridge).bytes == 11 && now(bridge).peer_copies == 2);
 }
 
+static int begin_capture(void)
+{
+    atomic_store(&cw_gate_captures, 1);
+    cw_gate_shut();
+    return 0;
+}
+
+static void end_capture(void)
+{
+    atomic_store(&cw_gate_captures, 0);
+    cw_gate_open();
+}
+
+Test(bridges, are_not_asked_about_in_a_capture_that_begins_during_the_wait)
+{
+    uint64_t bridge = bridge_make(PEER);
+
+    API_WORKS(from_near(bridge, 5));
+    devices.inside = begin_capture;
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured", cw_api_bridge_wait(bridge, 1));
+    end_capture();
+    API_WORKS(cw_api_bridge_wait(bridge, 1));
+    cr_expect_eq(now(bridge).bytes, 5);
+}
+
+Test(bridges, have_not_failed_because_a_question_met_a_capture)
+{
+    uint64_t bridge = bridge_make(PEER);
+
+    API_WORKS(from_near(bridge, 5));
+    devices.code_of_query = 900;
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured", cw_api_bridge_wait(bridge, 1));
+    devices.code_of_query = 0;
+    devices.fails_at['x'] = 901;
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured", cw_api_bridge_wait(bridge, 1));
+    devices.fails_at['x'] = 0;
+    API_WORKS(cw_api_bridge_wait(bridge, 1));
+    cr_expect_eq(now(bridge).bytes, 5);
+}
+
 Test(bridges, that_end_while_copies_run_wait_for_them_and_count_them)
 {
     uint64_t bridge = bridge_make(STAGED);

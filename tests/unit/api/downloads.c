@@ -9,6 +9,7 @@
 #include "api/downloads.h"
 #include "api/rows.h"
 #include "api/stats.h"
+#include "core/process/gate.h"
 #include "fake_driver.h"
 
 #define FRAME ((uint64_t)10000)
@@ -137,6 +138,7 @@ static int event_order(void *event, void *stream)
 static int event_query(void *event)
 {
     (void)event;
+    cr_expect(cw_gate_is_open(), "a question in a capture");
     if (device.code_of_query != 0)
         return device.code_of_query;
     return device.is_done ? 0 : CW_TRANSFER_NOT_READY;
@@ -418,6 +420,43 @@ Test(downloads, wait_for_the_first_only_if_none_is_complete)
     expect_calls("X");
     cr_expect_eq(wait_for(0), CUWARDEN_OK);
     expect_calls("");
+}
+
+static int begin_capture(void)
+{
+    atomic_store(&cw_gate_captures, 1);
+    cw_gate_shut();
+    return 0;
+}
+
+static void end_capture(void)
+{
+    atomic_store(&cw_gate_captures, 0);
+    cw_gate_open();
+}
+
+Test(downloads, are_not_asked_about_in_a_capture_that_begins_during_the_wait)
+{
+    start();
+    device.inside = begin_capture;
+    cr_expect_eq(wait_for(0), CUWARDEN_BUSY);
+    expect_text(CUWARDEN_BUSY, "a stream is captured");
+    end_capture();
+    cr_expect_eq(wait_for(0), CUWARDEN_OK);
+    cr_expect(frame.number == 1 && now().bytes == FRAME);
+}
+
+Test(downloads, have_not_failed_because_a_question_met_a_capture)
+{
+    start();
+    for (device.code_of_query = 900; device.code_of_query <= 907; device.code_of_query++)
+        cr_expect_eq(wait_for(0), CUWARDEN_BUSY);
+    device.code_of_query = 0;
+    device.fails_at['X'] = 900;
+    cr_expect_eq(wait_for(0), CUWARDEN_BUSY);
+    device.fails_at['X'] = 0;
+    cr_expect_eq(wait_for(0), CUWARDEN_OK);
+    cr_expect_eq(frame.number, 1);
 }
 
 Test(downloads, give_no_frame_that_was_not_started)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread starts frames, one takes them, one asks how all stands; also under ThreadSanitizer
- * (tests/check/tsan.test), to which a copy into a half that somebody reads is a race. The device
- * copies at once, and says so only when it was asked a few times. */
+/* One thread starts frames, one takes them, one asks how all stands, one captures; also under
+ * ThreadSanitizer (tests/check/tsan.test), to which a copy into a half that somebody reads is a
+ * race. The device copies at once, and says so only when it was asked a few times. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "api/downloads.h"
 #include "api/stats.h"
+#include "core/process/gate.h"
 #include "fake_driver.h"
 #include "transfer_fixture.h"
 
@@ -55,10 +57,24 @@ static void *ask(void *unused)
     return NULL;
 }
 
+static void *capture(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&is_over)) {
+        cw_gate_close();
+        atomic_store(&transfer_is_captured, 1);
+        sched_yield();
+        atomic_store(&transfer_is_captured, 0);
+        cw_gate_open();
+        sched_yield();
+    }
+    return NULL;
+}
+
 Test(downloads_race, a_frame_that_is_taken_is_whole_and_stays_so)
 {
     static uint32_t source[WORDS];
-    pthread_t taker, asker;
+    pthread_t taker, asker, capturer;
     struct cuwarden_download now;
 
     core_arm();
@@ -67,6 +83,7 @@ Test(downloads_race, a_frame_that_is_taken_is_whole_and_stays_so)
     cr_assert_eq(cw_api_download_make("frames", sizeof(source), &download), CUWARDEN_OK);
     pthread_create(&taker, NULL, take, NULL);
     pthread_create(&asker, NULL, ask, NULL);
+    pthread_create(&capturer, NULL, capture, NULL);
     for (uint32_t i = 1; i <= FRAMES; i++) {
         for (unsigned word = 0; word < WORDS; word++)
             source[word] = i;
@@ -75,6 +92,7 @@ Test(downloads_race, a_frame_that_is_taken_is_whole_and_stays_so)
     }
     pthread_join(taker, NULL);
     pthread_join(asker, NULL);
+    pthread_join(capturer, NULL);
     cr_assert_eq(cw_api_download_now(download, &now, sizeof(now)), CUWARDEN_OK);
     cr_expect(now.started == FRAMES && now.taken + now.skipped == FRAMES);
     cr_expect_eq(now.bytes, FRAMES * sizeof(source));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/streams.h"
+#include "core/process/gate.h"
 #include "fake_driver.h"
 
 #define EVENTS (CW_STREAM_LANES * (2 * CW_STREAM_WORKS + 1) + 1)
@@ -19,6 +20,7 @@ static struct {
     unsigned calls, fails_at; /* the call of this number; 0: none */
     int depth, enter_code, query_code;
     int64_t now_ns, passed_ns;
+    void (*inside)(void); /* as the context is entered next */
     void *recorded_in, *ordered_in;
     struct event *ordered;
 } device;
@@ -37,7 +39,12 @@ static int place(struct cw_buffer_place *out)
 
 static int enter(struct cw_context_name context, int *out_pushed)
 {
+    void (*inside)(void) = device.inside;
+
     cr_expect_eq(context.handle, 0xc0);
+    device.inside = NULL;
+    if (inside != NULL)
+        inside();
     *out_pushed = device.enter_code == 0;
     device.depth += *out_pushed;
     return device.enter_code;
@@ -109,6 +116,7 @@ static int event_order(void *event, void *stream)
 
 static int event_query(void *event)
 {
+    cr_expect(cw_gate_is_open(), "a question in a capture");
     if (device.query_code != 0)
         return device.query_code;
     return ((struct event *)event)->at_ns <= device.passed_ns ? 0 : CW_TRANSFER_NOT_READY;
@@ -339,6 +347,30 @@ Test(streams, begin_anew)
     work(CUWARDEN_IN, 3000, 3500);
     now = now_at(4000);
     cr_expect(now.works == 1 && now.in_ns == 500 && now.out_ns == 0 && now.busy_ns == 500);
+}
+
+static void begin_capture(void)
+{
+    atomic_store(&cw_gate_captures, 1);
+    cw_gate_shut();
+}
+
+static void end_capture(void)
+{
+    atomic_store(&cw_gate_captures, 0);
+    cw_gate_open();
+}
+
+Test(streams, count_work_that_a_question_in_a_capture_was_about)
+{
+    work(CUWARDEN_IN, 1000, 2000);
+    device.query_code = 900;
+    cr_expect_eq(now_at(2000).works, 0);
+    device.query_code = 0;
+    device.inside = begin_capture;
+    cr_expect_eq(now_at(2000).works, 0);
+    end_capture();
+    cr_expect_eq(now_at(2000).works, 1);
 }
 
 /* ---- what is refused ---- */
