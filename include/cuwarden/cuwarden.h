@@ -1353,9 +1353,9 @@ static inline int cuwarden_streams_make(const char *name, int device, uint64_t *
  * What the stream `later` of a set (enum cuwarden_stream) is given from now on begins after what
  * `earlier` was given. A round is: fill in; order COMPUTE after IN; compute; order OUT after
  * COMPUTE; give out; and before the next one, order IN after OUT, or after COMPUTE if what goes out
- * has memory of its own. INVALID: no such stream, or one after itself; NOT_FOUND; BUSY: another
- * thread is at work on the set, a stream is captured, or a context ends; DRIVER. Never waits: two
- * calls of the driver.
+ * has memory of its own. INVALID: no such stream, or one after itself; NOT_FOUND; BUSY: a stream is
+ * captured, or a context ends; DRIVER. Never waits for the device: two calls of the driver, after
+ * those of another thread that is at work on the set.
  */
 static inline int cuwarden_streams_order(uint64_t streams, int later, int earlier)
 {
@@ -1368,9 +1368,10 @@ static inline int cuwarden_streams_order(uint64_t streams, int later, int earlie
 /*
  * What this stream of a set is given until cuwarden_work_end() is a piece of work, whose time on
  * the device counts as its utilisation. UNBALANCED: one has begun there, and not ended; BUSY: 32
- * are on their way there, and this one is not counted (also: another thread is at work on the set,
- * a stream is captured, a context ends); INVALID; NOT_FOUND; DRIVER. The program's work is the same
- * in each case. Never waits: an event, and a question for each piece of work that may be done.
+ * are on their way there, and this one is not counted (also: a stream is captured, a context ends);
+ * INVALID; NOT_FOUND; DRIVER. The program's work is the same in each case. Never waits for the
+ * device: an event, and a question for each piece of work that may be done, after another thread
+ * that is at work on the set.
  */
 static inline int cuwarden_work_begin(uint64_t streams, int which)
 {
@@ -1380,7 +1381,9 @@ static inline int cuwarden_work_begin(uint64_t streams, int which)
                                             : cuwarden_lacks_(table);
 }
 
-/* Ends it. UNBALANCED: none has begun; else as above. DRIVER: it is not counted. */
+/* Ends it. UNBALANCED: none has begun; BUSY: a stream is captured, or a context ends: it goes on
+ * until this is called again, or is not counted if the next one begins; INVALID; NOT_FOUND; DRIVER:
+ * it is not counted. */
 static inline int cuwarden_work_end(uint64_t streams, int which)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -1389,8 +1392,7 @@ static inline int cuwarden_work_end(uint64_t streams, int which)
                                           : cuwarden_lacks_(table);
 }
 
-/* Times and counts of a set begin anew; work that has begun before is not counted. NOT_FOUND; BUSY:
- * another thread is at work on it. */
+/* Times and counts of a set begin anew; work that has begun before is not counted. NOT_FOUND. */
 static inline int cuwarden_streams_reset(uint64_t streams)
 {
     const struct cuwarden_table *table = cuwarden_table_();

@@ -134,9 +134,11 @@ void cw_rows_reset(struct cw_rows *rows)
 
 /* ---- calls ---- */
 
+enum taken { TAKEN, GONE, HELD };
+
 /* alone: nobody else may be at work on it, and its number is gone. */
-static int take(struct cw_rows *rows, uint64_t id, int is_submitting, int alone,
-                struct cw_row_visit *visit)
+static enum taken try_take(struct cw_rows *rows, uint64_t id, int is_submitting, int alone,
+                           struct cw_row_visit *visit)
 {
     struct cw_row *row = row_at(rows, id & (rows->count - 1));
     int is_busy = 0;
@@ -153,16 +155,36 @@ static int take(struct cw_rows *rows, uint64_t id, int is_submitting, int alone,
     }
     cw_lock_release(&rows->lock);
     *visit = (struct cw_row_visit){.row = row, .is_submitting = is_submitting};
-    if (row == NULL)
+    return row == NULL ? GONE : is_busy ? HELD : TAKEN;
+}
+
+static int take(struct cw_rows *rows, uint64_t id, int is_submitting, int alone,
+                struct cw_row_visit *visit)
+{
+    switch (try_take(rows, id, is_submitting, alone, visit)) {
+    case GONE:
         return cw_api_not_there(rows->what, id);
-    return is_busy ? cw_api_fail(CUWARDEN_BUSY, "another thread is at work on %s %ju; ask again",
-                                 rows->what, (uintmax_t)id)
-                   : CUWARDEN_OK;
+    case HELD:
+        return cw_api_fail(CUWARDEN_BUSY, "another thread is at work on %s %ju; ask again",
+                           rows->what, (uintmax_t)id);
+    default:
+        return CUWARDEN_OK;
+    }
 }
 
 int cw_rows_take(struct cw_rows *rows, uint64_t id, int is_submitting, struct cw_row_visit *visit)
 {
     return take(rows, id, is_submitting, 0, visit);
+}
+
+int cw_rows_await(struct cw_rows *rows, uint64_t id, struct cw_row_visit *visit)
+{
+    enum taken taken;
+    unsigned turns = 0;
+
+    while ((taken = try_take(rows, id, 1, 0, visit)) == HELD)
+        cw_lock_doze(&turns);
+    return taken == GONE ? cw_api_not_there(rows->what, id) : CUWARDEN_OK;
 }
 
 void cw_rows_give_up(struct cw_rows *rows, const struct cw_row_visit *visit)

@@ -22,6 +22,7 @@ struct cw_stream_lane {
     void *stream, *ready; /* constant as long as the row is somebody's */
     struct cw_stream_work work[CW_STREAM_WORKS];
     uint64_t begun, ended, passed; /* works; while one is open, ended is one less than begun */
+    int has_missed_end;            /* of the one that is open */
     struct cw_stream_span span[CW_STREAM_SPANS];
     uint64_t spans; /* that were written; the last of them are there */
 };
@@ -53,6 +54,17 @@ static inline struct cw_stream_row *cw_streams_of(const struct cw_row_visit *vis
 
 /* INVALID: a set has no such stream. */
 int cw_stream_check(int which);
+
+/* The row, which is the visitor's, is called for. BUSY, DRIVER. */
+static inline int cw_stream_enter(struct cw_row_visit *visit)
+{
+    int error = cw_api_check_driver();
+
+    return error == CUWARDEN_OK ? cw_rows_enter(&cw_streams, visit) : error;
+}
+
+/* The visitor submits, in the row's context, once others do not. NOT_FOUND, BUSY, DRIVER. */
+int cw_stream_begin_call(uint64_t streams, struct cw_row_visit *visit);
 
 /* Whatever has passed is counted. Does not wait; the submitter's, in the row's context. The
  * driver's code. */

@@ -147,12 +147,20 @@ static int refuse(struct cw_stream_row *row, int which)
                        CW_STREAM_WORKS, which, row->own.name);
 }
 
+static void drop_open(struct cw_stream_lane *lane)
+{
+    lane->begun = lane->ended;
+    lane->has_missed_end = 0;
+}
+
 static int begin(struct cw_stream_row *row, int which)
 {
     struct cw_stream_lane *lane = &row->lane[which];
-    struct cw_stream_work *work = &lane->work[lane->begun % CW_STREAM_WORKS];
+    struct cw_stream_work *work;
     int code;
 
+    if (lane->has_missed_end)
+        drop_open(lane);
     if (lane->begun != lane->ended)
         return cw_api_fail(CUWARDEN_UNBALANCED,
                            "work in stream %d of stream set '%s' has begun, and not ended", which,
@@ -160,6 +168,7 @@ static int begin(struct cw_stream_row *row, int which)
     code = cw_stream_settle(row);
     if (code == 0 && lane->begun - lane->passed == CW_STREAM_WORKS)
         return refuse(row, which);
+    work = &lane->work[lane->begun % CW_STREAM_WORKS];
     if (code == 0)
         code = cw_stream_driver->event_record(work->begin, lane->stream);
     if (code == 0) {
@@ -179,33 +188,45 @@ static int end(struct cw_stream_row *row, int which)
                            which, row->own.name);
     code = cw_stream_driver->event_record(lane->work[lane->ended % CW_STREAM_WORKS].done,
                                           lane->stream);
-    if (code == 0)
-        lane->ended++;
-    else
-        lane->begun--;
+    lane->ended += code == 0;
+    drop_open(lane);
     return cw_rows_refused(&cw_streams, &row->own, code, "mark work");
 }
 
-static int mark(uint64_t streams, int which, int (*how)(struct cw_stream_row *row, int which))
+int cw_api_work_begin(uint64_t streams, int which)
 {
     struct cw_row_visit visit;
     int error = cw_stream_check(which);
 
     if (error == CUWARDEN_OK)
-        error = cw_rows_begin_call(&cw_streams, streams, 1, &visit);
+        error = cw_stream_begin_call(streams, &visit);
     if (error != CUWARDEN_OK)
         return error;
-    error = how(cw_streams_of(&visit), which);
+    error = begin(cw_streams_of(&visit), which);
     cw_rows_end_call(&cw_streams, &visit);
     return error;
 }
 
-int cw_api_work_begin(uint64_t streams, int which)
-{
-    return mark(streams, which, begin);
-}
-
+/* Where it cannot be marked, the program may ask again, or begin the next: it has no other way to
+ * be rid of this one. */
 int cw_api_work_end(uint64_t streams, int which)
 {
-    return mark(streams, which, end);
+    struct cw_row_visit visit;
+    struct cw_stream_lane *lane;
+    int error = cw_stream_check(which);
+
+    if (error == CUWARDEN_OK)
+        error = cw_rows_await(&cw_streams, streams, &visit);
+    if (error != CUWARDEN_OK)
+        return error;
+    lane = &cw_streams_of(&visit)->lane[which];
+    error = cw_stream_enter(&visit);
+    if (error == CUWARDEN_OK) {
+        error = end(cw_streams_of(&visit), which);
+        cw_rows_leave(&cw_streams, &visit);
+    } else {
+        lane->has_missed_end = lane->begun != lane->ended;
+    }
+    cw_rows_give_up(&cw_streams, &visit);
+    return error;
 }

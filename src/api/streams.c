@@ -133,6 +133,18 @@ int cw_api_streams_end(uint64_t streams)
 
 /* ---- the order of streams ---- */
 
+int cw_stream_begin_call(uint64_t streams, struct cw_row_visit *visit)
+{
+    int error = cw_rows_await(&cw_streams, streams, visit);
+
+    if (error != CUWARDEN_OK)
+        return error;
+    error = cw_stream_enter(visit);
+    if (error != CUWARDEN_OK)
+        cw_rows_give_up(&cw_streams, visit);
+    return error;
+}
+
 int cw_api_streams_order(uint64_t streams, int later, int earlier)
 {
     struct cw_row_visit visit;
@@ -144,7 +156,7 @@ int cw_api_streams_order(uint64_t streams, int later, int earlier)
     if (error == CUWARDEN_OK && later == earlier)
         error = cw_api_fail(CUWARDEN_INVALID, "stream %d of a set keeps its own order", later);
     if (error == CUWARDEN_OK)
-        error = cw_rows_begin_call(&cw_streams, streams, 1, &visit);
+        error = cw_stream_begin_call(streams, &visit);
     if (error != CUWARDEN_OK)
         return error;
     lane = cw_streams_of(&visit)->lane;
@@ -236,7 +248,7 @@ static void reset(struct cw_stream_row *row)
 int cw_api_streams_reset(uint64_t streams)
 {
     struct cw_row_visit visit;
-    int error = cw_rows_take(&cw_streams, streams, 1, &visit);
+    int error = cw_rows_await(&cw_streams, streams, &visit);
 
     if (error != CUWARDEN_OK)
         return error;

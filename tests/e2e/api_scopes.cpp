@@ -365,6 +365,43 @@ void check_prefetches()
     CHECK(cuMemFree(block) == CUDA_SUCCESS);
 }
 
+// Who asks all the time how the set stands is in nobody's way.
+void check_monitored(cuwarden::streams &streams)
+{
+    using cuwarden::lane;
+    std::atomic<bool> is_over{false};
+    std::thread monitor([&] {
+        while (!is_over)
+            streams.state();
+    });
+
+    for (int i = 0; i < 2000; i++) {
+        cuwarden::streams::work work(streams, lane::out);
+
+        streams.order(lane::in, lane::out);
+    }
+    is_over = true;
+    monitor.join();
+}
+
+// A piece of work whose end falls into a capture does not stand in the way of the next.
+void check_captured(cuwarden::streams &streams)
+{
+    using cuwarden::lane;
+    CUstream stream = nullptr;
+    CUgraph graph = nullptr;
+
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    {
+        cuwarden::streams::work work(streams, lane::out);
+
+        CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    }
+    CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS && cuStreamDestroy(stream) == CUDA_SUCCESS);
+    CHECK(cuwarden::streams::work(streams, lane::out).is_counted());
+}
+
 void check_streams()
 {
     using cuwarden::lane;
@@ -384,6 +421,8 @@ void check_streams()
     CHECK(cuCtxSynchronize() == CUDA_SUCCESS && streams.state().works == 1);
     streams.reset();
     CHECK(streams.state().works == 0);
+    check_monitored(streams);
+    check_captured(streams);
     streams.end();
     CHECK(thrown([&] { streams.reset(); }) == CUWARDEN_NOT_FOUND);
 }

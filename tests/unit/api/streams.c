@@ -406,6 +406,23 @@ Test(streams, have_one_beginning_for_each_end)
     cr_expect_eq(begin_at(3, 7), CUWARDEN_INVALID);
 }
 
+Test(streams, whose_end_a_capture_prevents_end_later_or_begin_anew)
+{
+    cr_expect_eq(begin_at(CUWARDEN_IN, 1000), CUWARDEN_OK);
+    begin_capture();
+    cr_expect_eq(end_at(CUWARDEN_IN, 2000), CUWARDEN_BUSY);
+    cr_expect_eq(begin_at(CUWARDEN_IN, 2000), CUWARDEN_BUSY);
+    end_capture();
+    cr_expect_eq(begin_at(CUWARDEN_IN, 3000), CUWARDEN_OK);
+    cr_expect_eq(begin_at(CUWARDEN_IN, 3000), CUWARDEN_UNBALANCED);
+    begin_capture();
+    cr_expect_eq(end_at(CUWARDEN_IN, 4000), CUWARDEN_BUSY);
+    end_capture();
+    cr_expect_eq(end_at(CUWARDEN_IN, 5000), CUWARDEN_OK);
+    cr_expect_eq(end_at(CUWARDEN_IN, 5000), CUWARDEN_UNBALANCED);
+    cr_expect(now_at(9000).works == 1 && now_at(9000).in_ns == 2000);
+}
+
 Test(streams, of_a_context_that_has_ended_can_only_end)
 {
     work(CUWARDEN_IN, 1000, 2000);
