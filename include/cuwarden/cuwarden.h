@@ -1075,11 +1075,12 @@ static inline int cuwarden_buffer_end(uint64_t buffer)
 
 /*
  * The device with most room: what is free there and what the pool keeps, as far as limits leave it.
- * Those at level HIGH and more (cuwarden_pressure()) come last. A name, of at most 47 bytes, gets
- * the device that it had last, as long as it has the room and memory there is not scarce; the last
- * 256 names are remembered. NULL or "": no name. A device where the process has no context is taken
- * to be free but for what a context and the driver take (at most 2 GiB): what others use there only
- * a context would tell, and this makes none. Nothing is reserved: who allocates at once by
+ * Those at level HIGH and more (cuwarden_pressure()) come last, and for a second those that gave
+ * cuwarden_device_alloc() no context. A name, of at most 47 bytes, gets the device that it had
+ * last, as long as it has the room and memory there is not scarce; the last 256 names are
+ * remembered. NULL or "": no name. A device where the process has no context is taken to be free
+ * but for what a context and the driver take (at most 2 GiB): what others use there only a context
+ * would tell, and this makes none. Nothing is reserved: who allocates at once by
  * cuwarden_device_alloc() is told by the driver. OUT_OF_LIMIT, OUT_OF_DEVICE: none has the room,
  * and the text says what each has; NOT_STARTED; NO_DEVICE; INVALID; BUSY: a stream is captured, or
  * a context ends. 8 ns for up to 64 MiB, 10 with the name that the thread gave last, while the
@@ -1097,14 +1098,15 @@ static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t
 
 /*
  * Allocates there: as cuMemAlloc() does in a context of that device, by which it is counted,
- * limited and reported, and as which it is freed. If the driver refuses, the next device that has
- * the room is tried; if none has, the first, so that what the pool, neighbours or the program
- * itself can give back is tried there. *out_device, unless it is NULL, says which it is. The
- * context is the current one if it is of the device, else the primary one, which is the runtime's;
- * where the process has none it is made, and stays unless nothing could be allocated. What is
- * current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. Takes 3 ns more
- * than cuMemAlloc() where the last choice holds and the pool has a block, else the choice more; and
- * a context (hundreds of milliseconds) where it is the first.
+ * limited and reported, and as which it is freed. If the driver refuses the memory, the next device
+ * that has the room is tried; if none has, the first, so that what the pool, neighbours or the
+ * program itself can give back is tried there. If it refuses a context, as where another process
+ * has the device for itself, the next one is tried in any case. *out_device, unless it is NULL,
+ * says which it is. The context is the current one if it is of the device, else the primary one,
+ * which is the runtime's; where the process has none it is made, and stays unless nothing could be
+ * allocated. What is current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. Takes 3 ns
+ * more than cuMemAlloc() where the last choice holds and the pool has a block, else the choice
+ * more; and a context (hundreds of milliseconds) where it is the first.
  */
 static inline int cuwarden_device_alloc(const char *name, uint64_t bytes, int32_t *out_device,
                                         void **out)

@@ -20,13 +20,14 @@
     256 /* remembered; a new one takes the place of the one that was asked for longest ago */
 #define NAME_MAX      48
 #define ASK_PERIOD_NS UINT64_C(100000000)
+#define SHUT_NS       UINT64_C(1000000000) /* a device that gave no context is last */
 #define ANSWER_MOST   8                    /* devices of an answer that is kept */
 #define ANSWER_BYTES  (UINT64_C(64) << 20) /* the largest request that it may be given for */
 
 struct room {
     uint8_t device;
-    uint8_t is_scarce; /* at level HIGH or more */
-    uint8_t is_limit;  /* a limit leaves less than there is */
+    uint8_t is_last;  /* at level HIGH or more, or it gave no context lately */
+    uint8_t is_limit; /* a limit leaves less than there is */
     uint64_t bytes;
 };
 
@@ -35,12 +36,12 @@ struct rooms {
     struct room of[CW_MAX_DEVICES]; /* the best first */
 };
 
-/* The thread's last answer, and what it followed from. It is kept only if it chose a device where
- * memory is not scarce, and which had the room. */
+/* The thread's last answer, and what it followed from. It is kept only if it chose a device that is
+ * not among the last, and which had the room. */
 struct answer {
     _Alignas(64) uint64_t life; /* of `life`; 0: none is kept */
     uint64_t now_ns;
-    uint64_t lead; /* bytes that the first has more than any other that is not scarce */
+    uint64_t lead; /* bytes that the first has more than any other that is not among the last */
     struct {
         uint64_t live, held, moved;
     } slack; /* of the slot */
@@ -66,6 +67,7 @@ static _Atomic uint64_t turns;
 static unsigned recent;              /* of names: the one that was found last */
 static _Atomic uint64_t renamed = 1; /* grows when a name takes a place */
 static _Atomic uint64_t ask_again_ns[CW_MAX_DEVICES];
+static _Atomic uint64_t shut_until_ns[CW_MAX_DEVICES];
 static const struct cw_buffer_ops *memory;
 static const struct cw_device_ops *driver;
 
@@ -84,6 +86,7 @@ void cw_api_placements_reset(void)
     atomic_fetch_add(&life, 1);
     atomic_store(&devices, 0);
     memset(ask_again_ns, 0, sizeof(ask_again_ns));
+    memset(shut_until_ns, 0, sizeof(shut_until_ns));
 }
 
 /* ---- names ---- */
@@ -195,12 +198,28 @@ static uint64_t room_of_driver(uint8_t device)
     return cw_device_describe(device) ? state->total - cw_device_reserve(state->total) : 0;
 }
 
+/* It gave no context: another process has it for itself, say. That may change. */
+static int is_shut(uint8_t device)
+{
+    uint64_t until_ns = load(&shut_until_ns[device]);
+
+    return until_ns != 0 && cw_session_now() < until_ns;
+}
+
+static void note_entered(uint8_t device, int is_entered)
+{
+    if (is_entered && load(&shut_until_ns[device]) == 0)
+        return;
+    atomic_store(&shut_until_ns[device], is_entered ? 0 : cw_session_now() + SHUT_NS);
+    atomic_fetch_add(&life, 1);
+}
+
 static struct room room_of(uint8_t device)
 {
     uint64_t there = room_of_driver(device), limit = cw_limit_room(device);
 
     return (struct room){.device = device,
-                         .is_scarce = cw_pressure_level(device) >= CW_LEVEL_HIGH,
+                         .is_last = cw_pressure_level(device) >= CW_LEVEL_HIGH || is_shut(device),
                          .is_limit = limit < there,
                          .bytes = limit < there ? limit : there};
 }
@@ -211,8 +230,8 @@ static int is_better(const struct room *room, const struct room *than, uint64_t 
 
     if (fits != its)
         return fits;
-    if (room->is_scarce != than->is_scarce)
-        return than->is_scarce;
+    if (room->is_last != than->is_last)
+        return than->is_last;
     return room->bytes > than->bytes;
 }
 
@@ -225,7 +244,7 @@ static void insert(struct rooms *rooms, struct room room, uint64_t bytes)
     rooms->of[at] = room;
 }
 
-/* The one of the name comes first if it has the room, and the memory there is not scarce. */
+/* The one of the name comes first if it has the room, and is not among the last. */
 static void prefer(struct rooms *rooms, unsigned device, uint64_t bytes)
 {
     for (unsigned i = 1; i < rooms->count; i++) {
@@ -233,7 +252,7 @@ static void prefer(struct rooms *rooms, unsigned device, uint64_t bytes)
 
         if (room.device != device)
             continue;
-        if (room.bytes < bytes || room.is_scarce)
+        if (room.bytes < bytes || room.is_last)
             return;
         memmove(&rooms->of[1], &rooms->of[0], i * sizeof(rooms->of[0]));
         rooms->of[0] = room;
@@ -287,14 +306,14 @@ static void keep(struct answer *own, const struct rooms *rooms, uint64_t bytes)
 {
     const struct room *best = &rooms->of[0];
 
-    if (rooms->count > ANSWER_MOST || best->is_scarce || best->bytes < bytes || cw_limit_is_on())
+    if (rooms->count > ANSWER_MOST || best->is_last || best->bytes < bytes || cw_limit_is_on())
         return;
     own->lead = UINT64_MAX;
     for (unsigned i = 0; i < rooms->count; i++) {
         const struct room *room = &rooms->of[i];
 
         own->of[i] = *room;
-        if (i > 0 && !room->is_scarce && best->bytes - room->bytes < own->lead)
+        if (i > 0 && !room->is_last && best->bytes - room->bytes < own->lead)
             own->lead = best->bytes - room->bytes;
     }
     own->life = atomic_load_explicit(&life, memory_order_relaxed);
@@ -356,7 +375,7 @@ static CW_HOT CW_NOINLINE unsigned look_at_last(const struct answer *own, const 
         return own->of[0].device;
     device = recall_own(own, name);
     for (unsigned i = 0; i < own->count; i++)
-        if (own->of[i].device == device && own->of[i].bytes >= least && !own->of[i].is_scarce)
+        if (own->of[i].device == device && own->of[i].bytes >= least && !own->of[i].is_last)
             return device;
     return CW_MAX_DEVICES;
 }
@@ -382,9 +401,11 @@ static int fail_short(const struct rooms *rooms, uint64_t bytes)
     for (unsigned i = 0; i < rooms->count && len < sizeof(text); i++) {
         const struct room *room = &rooms->of[i];
 
-        len += cw_format(text + len, sizeof(text) - len, "%s device %u has %s%s", i == 0 ? "" : ",",
-                         room->device, cw_format_size(size, sizeof(size), room->bytes),
-                         room->is_limit ? " by its limit" : "");
+        len +=
+            cw_format(text + len, sizeof(text) - len, "%s device %u has %s%s%s", i == 0 ? "" : ",",
+                      room->device, cw_format_size(size, sizeof(size), room->bytes),
+                      room->is_limit ? " by its limit" : "",
+                      is_shut(room->device) ? ", and gives no context" : "");
         is_limit |= room->is_limit;
     }
     return cw_api_fail(is_limit ? CUWARDEN_OUT_OF_LIMIT : CUWARDEN_OUT_OF_DEVICE,
@@ -443,12 +464,13 @@ CW_HOT int cw_api_device_pick(const char *name, uint64_t bytes, int32_t *out_dev
     return CUWARDEN_OK;
 }
 
-static int alloc_on(uint8_t device, uint64_t bytes, uint64_t *out)
+static int alloc_on(uint8_t device, uint64_t bytes, int *out_is_entered, uint64_t *out)
 {
     struct cw_device_stay stay;
     unsigned depth = cw_api_enter();
     int code = driver->enter(device, &stay);
 
+    *out_is_entered = code == 0;
     if (code == 0) {
         code = memory->alloc(bytes, out);
         /* A context without memory that was made for this is not left behind. */
@@ -460,17 +482,28 @@ static int alloc_on(uint8_t device, uint64_t bytes, uint64_t *out)
 }
 
 /* Where there is room, and if there is none, where there is most: what has run out may be got back
- * (core/request/ladder.h), and if not, the report has it. */
+ * (core/request/ladder.h), and if not, the report has it. What cannot be entered says nothing of
+ * the others; its code is returned only if none could be. */
 static int alloc_best(const struct rooms *rooms, uint64_t bytes, unsigned *out_at, uint64_t *out)
 {
-    int code = CW_BUFFER_NO_MEMORY;
+    int code = 0, has_entered = 0;
     struct cw_budget_view budget;
 
-    for (unsigned i = 0; i < rooms->count && code == CW_BUFFER_NO_MEMORY; i++) {
-        if (i > 0 && (rooms->of[i].bytes < bytes || cw_api_budget_room(&budget) < bytes))
+    for (unsigned i = 0; i < rooms->count; i++) {
+        uint8_t device = rooms->of[i].device;
+        int its_code, is_entered;
+
+        if (has_entered && (rooms->of[i].bytes < bytes || cw_api_budget_room(&budget) < bytes))
             break;
+        its_code = alloc_on(device, bytes, &is_entered, out);
+        note_entered(device, is_entered);
+        has_entered |= is_entered;
+        if (has_entered && !is_entered)
+            continue;
         *out_at = i;
-        code = alloc_on(rooms->of[i].device, bytes, out);
+        code = its_code;
+        if (is_entered && code != CW_BUFFER_NO_MEMORY)
+            break;
     }
     return code;
 }

@@ -5,7 +5,8 @@
  * Room is what is free there by the last sample, and idle in the pool, as far as limits and
  * MIN_FREE leave it. A device that was never sampled, because the process has no context there, is
  * taken to be free but for the reserve of base/device_reserve.h: only a context would tell, and
- * costs hundreds of MiB. Devices at level HIGH and more come after the others.
+ * costs hundreds of MiB. Devices at level HIGH and more come after the others, and for a second
+ * those that gave no context (one that another process has for itself).
  *
  * A thread with a slot keeps its last answer and gives it again, for requests of up to 64 MiB,
  * while the clock has not ticked and it has itself taken and freed less than half the lead of the

@@ -18,7 +18,7 @@
 /* Devices that were entered for an allocation, in order, and what each gives. */
 static struct {
     char entered[16];
-    int code_of_enter, code_of_alloc[2];
+    int code_of_enter[2], code_of_alloc[2];
     int current, depth;
     int is_given_back;  /* the context that was entered last */
     int serves, served; /* the pool has a block at hand; how often it gave one */
@@ -28,8 +28,8 @@ static int enter(uint8_t device, struct cw_device_stay *out)
 {
     *out = (struct cw_device_stay){.device = device};
     driver.entered[strlen(driver.entered)] = (char)('0' + device);
-    if (driver.code_of_enter != 0)
-        return driver.code_of_enter;
+    if (driver.code_of_enter[device] != 0)
+        return driver.code_of_enter[device];
     driver.current = device;
     driver.depth++;
     return 0;
@@ -201,8 +201,45 @@ Test(placements, try_the_next_device_only_where_memory_has_run_out)
     driver.code_of_alloc[best] = 719;
     API_FAILS(CUWARDEN_DRIVER, "cannot allocate: the driver's code is 719", take(GIB));
     expect_entered(best == 0 ? "0" : "1");
-    driver.code_of_enter = 101;
+    driver.code_of_enter[0] = driver.code_of_enter[1] = 101;
     API_FAILS(CUWARDEN_DRIVER, "the driver's code is 101", take(GIB));
+}
+
+static int shut_best(void)
+{
+    int best = pick(NULL, GIB);
+
+    driver.code_of_enter[best] = 46;
+    return best;
+}
+
+Test(placements, go_on_where_a_device_gives_no_context_and_come_back_to_it)
+{
+    int best = shut_best();
+
+    cr_expect_eq(pick("field", GIB), best);
+    API_WORKS(take(GIB));
+    expect_entered(best == 0 ? "01" : "10");
+    API_WORKS(take(GIB));
+    expect_entered(best == 0 ? "1" : "0");
+    cr_expect_eq(pick("field", GIB), 1 - best);
+    cr_expect_eq(pick(NULL, GIB), 1 - best);
+    fake_driver.now_ns += 2000000000;
+    driver.code_of_enter[best] = 0;
+    cr_expect_eq(pick(NULL, GIB), best);
+    API_WORKS(take(GIB));
+    expect_entered(best == 0 ? "0" : "1");
+}
+
+Test(placements, where_one_device_gives_no_context_are_short_of_what_the_other_has)
+{
+    int best = shut_best();
+
+    cw_limit_set((uint8_t)(1 - best), MIB);
+    API_WORKS(take(GIB)); /* what the other can give back is tried */
+    expect_entered(best == 0 ? "01" : "10");
+    driver.code_of_alloc[1 - best] = CW_BUFFER_NO_MEMORY;
+    API_FAILS(CUWARDEN_OUT_OF_LIMIT, ", and gives no context", take(GIB));
 }
 
 Test(placements, that_failed_leave_no_context_behind)
