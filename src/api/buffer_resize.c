@@ -62,7 +62,9 @@ static int check(const struct cw_buffer_row *row, uint64_t count)
             CUWARDEN_TOO_LARGE,
             "buffer '%s' cannot have room for %ju elements of %ju bytes: its maximum is %ju bytes",
             row->name, (uintmax_t)count, (uintmax_t)row->element_bytes, (uintmax_t)row->most_bytes);
-    bytes = cw_buffer_memory_rounded(&row->memory, count * row->element_bytes);
+    bytes = count * row->element_bytes;
+    if (bytes <= place->total) /* what is more may be too much to be rounded up */
+        bytes = cw_buffer_memory_rounded(&row->memory, bytes);
     if (bytes > place->total || (limit != 0 && bytes > limit))
         return no_memory(row, bytes);
     return CUWARDEN_OK;

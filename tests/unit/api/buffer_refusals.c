@@ -42,6 +42,22 @@ Test(buffer_refusals, a_maximum_beyond_the_device_is_the_devices_to_refuse)
     EXPECT_CALLS("");
 }
 
+Test(buffer_refusals, as_many_bytes_as_a_number_can_say_are_more_than_the_device_has)
+{
+    struct cuwarden_buffer_spec spec = spec_of("a", 0);
+    uint64_t buffer;
+
+    spec.element_bytes = 1;
+    spec.most_bytes = UINT64_MAX;
+    make_of(spec, &buffer);
+    cr_expect_eq(ensure(buffer, UINT64_MAX), CUWARDEN_OUT_OF_DEVICE);
+    cr_expect_eq(now(buffer).used, 0);
+    spec.name = "b";
+    spec.count = UINT64_MAX;
+    cr_expect_eq(make_of(spec, &buffer), CUWARDEN_OUT_OF_DEVICE);
+    cr_expect_eq(device.mapped, 2 * MIB);
+}
+
 Test(buffer_refusals, pieces_of_a_growth_that_fails_go_back)
 {
     uint64_t buffer = make("a", 0);
