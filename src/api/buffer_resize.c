@@ -82,13 +82,15 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* By its factor, if that may be had; the device is asked only then. */
+/* By its factor, as far as the device is large enough, and if that may be had; the device is asked
+ * only then. */
 static uint64_t choose(const struct cw_buffer_row *row, uint64_t needed)
 {
     uint64_t wanted = cw_float_times(row->growth, row->memory.bytes), room;
     struct cw_budget_view budget;
 
-    wanted = smaller(larger(larger(wanted, needed), row->least_bytes), row->most_bytes);
+    wanted = smaller(larger(larger(wanted, needed), row->least_bytes),
+                     smaller(row->most_bytes, row->memory.place.total));
     if (wanted == needed)
         return needed;
     room = smaller(cw_buffer_memory_room(&row->memory), cw_api_budget_room(&budget));
@@ -100,6 +102,14 @@ static uint64_t kept_bytes(const struct cw_buffer_row *row)
     return smaller(cw_buffer_load(&row->used) * row->element_bytes, row->memory.bytes);
 }
 
+/* The factor was a hope: a neighbour may have been quicker, what is idle may not be released, or
+ * the room is not known. */
+static int is_less_worth_a_try(const struct cw_buffer_row *row, uint64_t wanted, uint64_t needed)
+{
+    return needed > row->memory.bytes && cw_buffer_memory_rounded(&row->memory, wanted) >
+                                             cw_buffer_memory_rounded(&row->memory, needed);
+}
+
 int cw_buffer_grow(struct cw_buffer_row *row, uint64_t count, void *stream)
 {
     struct cw_buffer_keep keep = {
@@ -107,16 +117,20 @@ int cw_buffer_grow(struct cw_buffer_row *row, uint64_t count, void *stream)
         .stream = stream,
         .waits = (row->flags & CUWARDEN_ASYNCHRONOUS) == 0,
     };
-    int error = check(row, count);
-    uint64_t wanted;
+    int code, error = check(row, count);
+    uint64_t wanted, needed = count * row->element_bytes;
 
     if (error != CUWARDEN_OK)
         return error;
-    wanted = choose(row, count * row->element_bytes);
+    wanted = choose(row, needed);
     if (wanted <= row->memory.bytes)
         return CUWARDEN_OK;
-    return cw_buffer_refused(row, cw_buffer_memory_resize(&row->memory, wanted, &keep), wanted,
-                             "grow");
+    code = cw_buffer_memory_resize(&row->memory, wanted, &keep);
+    if (code == CW_BUFFER_NO_MEMORY && is_less_worth_a_try(row, wanted, needed)) {
+        wanted = needed;
+        code = cw_buffer_memory_resize(&row->memory, wanted, &keep);
+    }
+    return cw_buffer_refused(row, code, wanted, "grow");
 }
 
 int cw_buffer_shrink(struct cw_buffer_row *row, uint64_t *out_bytes)

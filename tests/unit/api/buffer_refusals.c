@@ -74,6 +74,31 @@ Test(buffer_refusals, pieces_of_a_growth_that_fails_go_back)
     cr_expect_eq(ensure(buffer, 200 * MIB / 4), CUWARDEN_OK);
 }
 
+/* The room was there when it was asked about. */
+Test(buffer_refusals, a_growth_that_finds_no_memory_for_its_factor_is_by_what_is_needed)
+{
+    static const uint32_t flags[] = {0, CUWARDEN_COPYING};
+    static const char *const names[] = {"mapped", "copied"};
+
+    for (int i = 0; i < 2; i++) {
+        struct cuwarden_buffer_spec spec = spec_of(names[i], flags[i]);
+        uint64_t buffer;
+
+        spec.count = 128 * MIB / 4;
+        spec.growth = 2;
+        make_of(spec, &buffer);
+        device.room = i == 0 ? 1024 * MIB : 0; /* not known */
+        device.left = i == 0 ? 64 * MIB : 200 * MIB;
+        cr_expect_eq(ensure(buffer, 128 * MIB / 4 + 1), CUWARDEN_OK);
+        cr_expect_eq(now(buffer).capacity_bytes, i == 0 ? 130 * MIB : 128 * MIB + 4);
+        device.left = MIB;
+        cr_expect_eq(ensure(buffer, 150 * MIB / 4), CUWARDEN_OUT_OF_DEVICE);
+        EXPECT_TEXT(CUWARDEN_OUT_OF_DEVICE, "cannot have 157286400 bytes");
+        device.left = 1024 * MIB;
+        cr_expect_eq(cw_api_buffer_end(buffer), CUWARDEN_OK);
+    }
+}
+
 Test(buffer_refusals, a_copy_that_fails_leaves_the_old_block)
 {
     static const struct {

@@ -89,6 +89,19 @@ Test(buffers, in_place_have_whole_granules_within_the_maximum)
     EXPECT_CALLS("PRMM");
 }
 
+Test(buffers, in_place_do_not_grow_beyond_the_device_by_their_factor)
+{
+    struct cuwarden_buffer_spec spec = spec_of("a", 0);
+    uint64_t buffer;
+
+    spec.most_bytes = 4096 * MIB;
+    spec.count = 800 * MIB / 4;
+    make_of(spec, &buffer);
+    device.room = 0; /* not known */
+    cr_expect_eq(ensure(buffer, 800 * MIB / 4 + 1), CUWARDEN_OK);
+    cr_expect_eq(now(buffer).capacity_bytes, 1024 * MIB);
+}
+
 /* ---- what is asked of the driver ---- */
 
 Test(buffers, with_room_ask_nobody)
