@@ -1284,13 +1284,15 @@ static inline int cuwarden_bridge_make(const char *name, int from_device, int to
  * current context) is of either context; with CUWARDEN_NO_STREAM the copy waits for no stream, and
  * the call for the copy. A bridge carries one copy after the other, in the order of the calls, so a
  * later one waits for an earlier one's stream, too. *out_number and *out_way (enum cuwarden_way),
- * unless they are NULL, are the copy's: each number is more than the last. NOT_FOUND: there is
- * no bridge of this number, or no block at an address; TOO_LARGE: a block has not so many bytes
- * there; INVALID: no bytes, a block of the host, of another device or context, ranges that overlap,
- * a stream of neither context; BUSY: 16 copies are on their way (also: another thread submits, a
- * stream is captured, a context ends); OUT_OF_HOST: no pinned memory. Nothing was started then.
- * DRIVER: a part of it may be. 12 calls that ask or order something, staged 8 more for each chunk:
- * microseconds, unless the driver's queue, of about a thousand, is full.
+ * unless they are NULL, are the copy's: each number is more than the last. NOT_FOUND: there is no
+ * bridge of this number, or no block at an address; TOO_LARGE: a block has not so many bytes there;
+ * INVALID: no bytes, a block of the host, of another device or context, ranges that overlap, a
+ * stream of neither context; BUSY: 16 copies are on their way (also: another thread submits, a
+ * stream is captured, a context ends); OUT_OF_HOST: no pinned memory. Nothing was started then,
+ * unless a number is written: if a stream is captured, or a context ends, while the call waits for
+ * the copy, it is BUSY, too, and cuwarden_bridge_wait() waits for the rest. DRIVER: a part of it
+ * may be started. 12 calls that ask or order something, staged 8 more for each chunk: microseconds,
+ * unless the driver's queue, of about a thousand, is full.
  */
 static inline int cuwarden_bridge_copy(uint64_t bridge, void *to, const void *from, uint64_t bytes,
                                        void *stream, uint64_t *out_number, int32_t *out_way)

@@ -755,7 +755,8 @@ class bridge
     bridge(bridge &&) noexcept = default;
     bridge &operator=(bridge &&) noexcept = default;
 
-    // After what the stream was given, before what it is given later; no_stream: waits for it.
+    // After what the stream was given, before what it is given later; no_stream: waits for it. What
+    // is thrown as BUSY may be done again.
     copied copy(void *to, const void *from, std::uint64_t bytes, void *stream = nullptr)
     {
         std::uint64_t number = 0;

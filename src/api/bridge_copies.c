@@ -319,40 +319,6 @@ static int start(struct cw_bridge_row *row, const struct wanted *wanted, uint64_
                : refused(row, code, "copy");
 }
 
-int cw_api_bridge_copy(uint64_t bridge, void *to, const void *from, uint64_t bytes, void *stream,
-                       uint64_t *out_number, int32_t *out_way)
-{
-    struct wanted wanted = {.to = (uint64_t)(uintptr_t)to,
-                            .from = (uint64_t)(uintptr_t)from,
-                            .bytes = bytes,
-                            .stream = stream};
-    struct cw_row_visit visit;
-    uint64_t number = 0;
-    int error = cw_api_check_driver();
-
-    if (error == CUWARDEN_OK)
-        error = cw_rows_take(&cw_bridges, bridge, 1, &visit);
-    if (error != CUWARDEN_OK)
-        return error;
-    error = check_stream(cw_bridge_of(&visit), stream, &wanted);
-    if (error == CUWARDEN_OK)
-        error = cw_rows_enter(&cw_bridges, &visit);
-    if (error == CUWARDEN_OK) {
-        error = check_copy(cw_bridge_of(&visit), &wanted);
-        if (error == CUWARDEN_OK)
-            error = start(cw_bridge_of(&visit), &wanted, &number);
-        cw_rows_leave(&cw_bridges, &visit);
-    }
-    cw_rows_give_up(&cw_bridges, &visit);
-    if (error != CUWARDEN_OK)
-        return error;
-    if (out_number != NULL)
-        *out_number = number;
-    if (out_way != NULL)
-        *out_way = (int32_t)wanted.way;
-    return stream == CUWARDEN_NO_STREAM ? cw_api_bridge_wait(bridge, number) : CUWARDEN_OK;
-}
-
 /* ---- waiting ---- */
 
 /* The first copy up to this number that is on its way; waited for from now on. NULL: none is. */
@@ -409,6 +375,54 @@ static int wait_copy(struct cw_bridge_row *row, uint64_t number)
     code = row->code;
     cw_lock_release(&cw_bridges.lock);
     return failed != 0 && failed <= number ? refused(row, code, "complete a copy") : CUWARDEN_OK;
+}
+
+/* ---- what programs call ---- */
+
+/* *out_number is written once the copy has started. */
+static int start_and_wait(struct cw_row_visit *visit, struct wanted *wanted, uint64_t *out_number)
+{
+    struct cw_bridge_row *row = cw_bridge_of(visit);
+    int error = check_copy(row, wanted);
+
+    if (error == CUWARDEN_OK)
+        error = start(row, wanted, out_number);
+    if (error != CUWARDEN_OK || wanted->stream != CUWARDEN_NO_STREAM)
+        return error;
+    cw_rows_end_submitting(&cw_bridges, visit);
+    return wait_copy(row, *out_number);
+}
+
+int cw_api_bridge_copy(uint64_t bridge, void *to, const void *from, uint64_t bytes, void *stream,
+                       uint64_t *out_number, int32_t *out_way)
+{
+    struct wanted wanted = {.to = (uint64_t)(uintptr_t)to,
+                            .from = (uint64_t)(uintptr_t)from,
+                            .bytes = bytes,
+                            .stream = stream};
+    struct cw_row_visit visit;
+    uint64_t number = 0;
+    int error = cw_api_check_driver();
+
+    if (error == CUWARDEN_OK)
+        error = cw_rows_take(&cw_bridges, bridge, 1, &visit);
+    if (error != CUWARDEN_OK)
+        return error;
+    error = check_stream(cw_bridge_of(&visit), stream, &wanted);
+    if (error == CUWARDEN_OK)
+        error = cw_rows_enter(&cw_bridges, &visit);
+    if (error == CUWARDEN_OK) {
+        error = start_and_wait(&visit, &wanted, &number);
+        cw_rows_leave(&cw_bridges, &visit);
+    }
+    cw_rows_give_up(&cw_bridges, &visit);
+    if (number == 0)
+        return error;
+    if (out_number != NULL)
+        *out_number = number;
+    if (out_way != NULL)
+        *out_way = (int32_t)wanted.way;
+    return error;
 }
 
 int cw_api_bridge_wait(uint64_t bridge, uint64_t number)

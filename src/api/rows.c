@@ -187,6 +187,14 @@ int cw_rows_await(struct cw_rows *rows, uint64_t id, struct cw_row_visit *visit)
     return taken == GONE ? cw_api_not_there(rows->what, id) : CUWARDEN_OK;
 }
 
+void cw_rows_end_submitting(struct cw_rows *rows, struct cw_row_visit *visit)
+{
+    cw_lock_acquire(&rows->lock);
+    visit->row->is_submitting = 0;
+    cw_lock_release(&rows->lock);
+    visit->is_submitting = 0;
+}
+
 void cw_rows_give_up(struct cw_rows *rows, const struct cw_row_visit *visit)
 {
     cw_lock_acquire(&rows->lock);

@@ -83,6 +83,8 @@ int cw_rows_take(struct cw_rows *rows, uint64_t id, int is_submitting, struct cw
 /* The same for a submitter where none ever waits under way: another one is waited for. NOT_FOUND.
  */
 int cw_rows_await(struct cw_rows *rows, uint64_t id, struct cw_row_visit *visit);
+/* The visitor goes on with the row, and others may submit. */
+void cw_rows_end_submitting(struct cw_rows *rows, struct cw_row_visit *visit);
 void cw_rows_give_up(struct cw_rows *rows, const struct cw_row_visit *visit);
 /* The thread is inside, and the row's context is current, until leave. DRIVER. */
 int cw_rows_enter(const struct cw_rows *rows, struct cw_row_visit *visit);

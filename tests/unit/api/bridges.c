@@ -398,6 +398,53 @@ Test(bridges, are_not_asked_about_in_a_capture_that_begins_during_the_wait)
     cr_expect_eq(now(bridge).bytes, 5);
 }
 
+static int begin_capture_in_the_wait(void)
+{
+    if (strchr(devices.calls, 'x') != NULL)
+        return begin_capture();
+    devices.inside = begin_capture_in_the_wait;
+    return 0;
+}
+
+Test(bridges, say_the_number_of_what_has_started_if_a_capture_ends_the_wait)
+{
+    uint64_t bridge = bridge_make(PEER), number = 0;
+    int32_t way = -1;
+
+    devices.inside = begin_capture_in_the_wait;
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured",
+              cw_api_bridge_copy(bridge, bridge_at(ON_FAR, 0), bridge_at(ON_NEAR, 0), 5,
+                                 CUWARDEN_NO_STREAM, &number, &way));
+    cr_expect(number == 1 && way == (int32_t)CW_WAY_PEER);
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured",
+              cw_api_bridge_copy(bridge, bridge_at(ON_FAR, 0), bridge_at(ON_NEAR, 0), 5,
+                                 CUWARDEN_NO_STREAM, &number, &way));
+    end_capture();
+    cr_expect(number == 1 && now(bridge).started == 1);
+    API_WORKS(cw_api_bridge_wait(bridge, number));
+    cr_expect_eq(now(bridge).bytes, 5);
+}
+
+static int others_in_the_wait(void)
+{
+    if (strchr(devices.calls, 'x') == NULL) {
+        devices.inside = others_in_the_wait;
+        return 0;
+    }
+    API_FAILS(CUWARDEN_BUSY, "another thread is at work", cw_api_bridge_end(busy));
+    return from_near(busy, 1);
+}
+
+Test(bridges, that_a_copy_waits_for_carry_those_of_others_and_do_not_end)
+{
+    busy = bridge_make(PEER);
+    devices.inside = others_in_the_wait;
+    API_WORKS(bridge_start(busy, ON_FAR, ON_NEAR, 5, CUWARDEN_NO_STREAM));
+    API_WORKS(devices.inside_gave);
+    cr_expect_eq(now(busy).started, 2);
+    API_WORKS(cw_api_bridge_end(busy));
+}
+
 Test(bridges, have_not_failed_because_a_question_met_a_capture)
 {
     uint64_t bridge = bridge_make(PEER);
