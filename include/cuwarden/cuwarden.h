@@ -1052,7 +1052,8 @@ static inline int cuwarden_buffer_shrink(uint64_t buffer, uint64_t *out_bytes)
 
 /* Shrinks all buffers that were not used for so long and whose utilisation is less than `below` (1:
  * all that are not full), as cuwarden_buffer_shrink() does: no other thread may use their addresses
- * meanwhile. Goes on after a failure, and returns the last; INVALID: below is not 0 to 1. */
+ * meanwhile. What another thread is changing, or ends, is left as it is. Goes on after a failure,
+ * and returns the last; INVALID: below is not 0 to 1. */
 static inline int cuwarden_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
 {
     const struct cuwarden_table *table = cuwarden_table_();

@@ -80,9 +80,9 @@ void cw_buffer_show(struct cw_buffer_row *row)
 
 static void give_row_back(struct cw_buffer_row *row)
 {
+    cw_lock_acquire(&lock);
     cw_buffer_store(&row->id, 0);
     cw_buffer_store(&row->room, 0);
-    cw_lock_acquire(&lock);
     row->name[0] = '\0';
     atomic_store(&row->state, CW_BUFFER_FREE);
     cw_lock_release(&lock);
@@ -454,15 +454,12 @@ int cw_api_buffer_visit(cuwarden_buffer_fn fn, void *arg)
 
 /* ---- giving back ---- */
 
-static int shrink(uint64_t buffer, uint64_t *out_bytes)
+/* The row is the caller's, and is released. */
+static int shrink(struct cw_buffer_row *row, uint64_t *out_bytes)
 {
-    struct cw_buffer_row *row;
-    unsigned depth;
-    int error = cw_buffer_claim(buffer, &row);
+    unsigned depth = cw_api_enter();
+    int error;
 
-    if (error != CUWARDEN_OK)
-        return error;
-    depth = cw_api_enter();
     error = cw_buffer_shrink(row, out_bytes);
     cw_api_leave(depth);
     cw_buffer_show(row);
@@ -472,23 +469,28 @@ static int shrink(uint64_t buffer, uint64_t *out_bytes)
 
 int cw_api_buffer_shrink(uint64_t buffer, uint64_t *out_bytes)
 {
+    struct cw_buffer_row *row;
     uint64_t bytes = 0;
     int error = cw_api_check_driver();
 
     if (error == CUWARDEN_OK)
-        error = shrink(buffer, &bytes);
+        error = cw_buffer_claim(buffer, &row);
+    if (error == CUWARDEN_OK)
+        error = shrink(row, &bytes);
     if (error == CUWARDEN_OK && out_bytes != NULL)
         *out_bytes = bytes;
     return error;
 }
 
-static int is_for_cleaning(const struct cw_buffer_row *row, uint64_t unused_ns, double below)
+/* The caller has the row of a buffer that is to be cleaned. 0: there is none, or another thread is
+ * changing it, and so uses it, or has ended it. */
+static int claim_for_cleaning(struct cw_buffer_row *row, uint64_t unused_ns, double below)
 {
     char name[CW_BUFFER_NAME_MAX];
     struct cuwarden_buffer now;
 
     return read_row(row, name, &now) && now.capacity_bytes != 0 && now.unused_ns >= unused_ns &&
-           now.utilisation < below;
+           now.utilisation < below && cw_buffer_claim(now.id, &row) == CUWARDEN_OK;
 }
 
 int cw_api_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
@@ -504,10 +506,8 @@ int cw_api_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
     last = cw_api_check_driver();
     if (last != CUWARDEN_OK)
         return last;
-    for (unsigned i = 0; i < CW_BUFFERS; i++) {
-        int error = is_for_cleaning(&cw_buffer_rows[i], unused_ns, below)
-                        ? shrink(cw_buffer_load(&cw_buffer_rows[i].id), &bytes)
-                        : CUWARDEN_OK;
+    for (struct cw_buffer_row *row = cw_buffer_rows; row < cw_buffer_rows + CW_BUFFERS; row++) {
+        int error = claim_for_cleaning(row, unused_ns, below) ? shrink(row, &bytes) : CUWARDEN_OK;
 
         if (error != CUWARDEN_OK)
             last = error;
