@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "api/buffer_memory.h"
@@ -45,6 +46,7 @@ static int wait_stream(void *stream)
 
 static int wait_context(void)
 {
+    sched_yield(); /* others find the buffer in change */
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "api/streams.h"
@@ -54,6 +55,7 @@ static int event_query(void *event)
 {
     struct event *its = event;
 
+    sched_yield(); /* others find the set at work */
     if (atomic_load(&its->left) == 0)
         return 0;
     atomic_fetch_sub(&its->left, 1);
