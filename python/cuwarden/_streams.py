@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Iterator, NamedTuple
@@ -60,8 +59,8 @@ class Streams:
 
     @contextmanager
     def work(self, lane: Lane) -> Iterator[bool]:
-        """What the stream is given inside is a piece of work. False: 32 are on their way, or another thread is at work on the set just now,
-        and it is not counted."""
+        """What the stream is given inside is a piece of work. False: 32 are on their way, or a stream is captured, and it is not counted;
+        nor is one that ends in a capture."""
         is_counted = True
         try:
             must("work_begin", self._raw, int(lane))
@@ -72,14 +71,12 @@ class Streams:
         try:
             yield is_counted
         finally:
-            while is_counted:
+            if is_counted:
                 try:
                     must("work_end", self._raw, int(lane))
-                    is_counted = False
                 except Error as error:
-                    if error.code != Code.BUSY:
+                    if error.code != Code.BUSY:  # the next one begins all the same
                         raise
-                    time.sleep(0.0001)  # another thread is at work on the set
 
     def reset(self) -> None:
         """Times and counts begin anew."""

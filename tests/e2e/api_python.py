@@ -267,6 +267,14 @@ def check_streams():
         with streams.work(Lane.OUT):
             assert code_of(streams.work(Lane.OUT).__enter__) == Code.UNBALANCED
         assert code_of(streams.order, Lane.IN, Lane.IN) == Code.INVALID
+        stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
+        assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
+        with streams.work(Lane.OUT):
+            assert driver.cuStreamBeginCapture_v2(stream, 0) == 0  # by this very thread
+        assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+        assert driver.cuGraphDestroy(graph) == 0 and driver.cuStreamDestroy_v2(stream) == 0
+        with streams.work(Lane.OUT) as is_counted:
+            assert is_counted
         now = streams.state()
         assert len({now.compute, now.in_, now.out}) == 3 and now.name == "stages" and 0 <= now.compute_use <= 1
         streams.reset()
