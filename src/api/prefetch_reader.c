@@ -165,7 +165,7 @@ static enum outcome look_at_half(struct cw_prefetch_row *row, struct cw_prefetch
         cw_prefetches.places->leave(context, pushed);
     }
     end_handing();
-    if (code == CW_TRANSFER_NOT_READY)
+    if (code == CW_TRANSFER_NOT_READY || cw_prefetch_is_capture(code))
         return HELD_UP;
     half->is_busy = 0;
     if (code != 0)

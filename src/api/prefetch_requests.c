@@ -108,8 +108,11 @@ static int start(struct cw_prefetch_row *row, struct cw_prefetch_request *wanted
     int code = 0;
 
     wanted->is_after = stream != CUWARDEN_NO_STREAM;
+    if (!cw_gate_enter())
+        return cw_api_busy();
     if (wanted->is_after)
         code = cw_prefetch_driver->event_record(ready, stream);
+    cw_gate_leave();
     if (code != 0)
         return refused(row, code, "start");
     if (cw_prefetch_wake() != 0)
@@ -249,7 +252,8 @@ static void note_wait(struct cw_prefetch_row *row, uint64_t number)
     cw_lock_release(&cw_prefetches.lock);
 }
 
-/* Until its file is read, and all of it is the driver's. */
+/* Until its file is read, and all of it is the driver's. BUSY: the reader is held up, maybe by a
+ * thread that captures and waits for this one. */
 static int wait_read(struct cw_prefetch_row *row, uint64_t number, struct cw_prefetch_request *out)
 {
     unsigned turns = 0;
@@ -259,16 +263,36 @@ static int wait_read(struct cw_prefetch_row *row, uint64_t number, struct cw_pre
         number = out->number;
         if (cw_prefetch_is_stopped())
             return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the process ends, and reads no more files");
+        error = cw_api_check_driver();
+        if (error != CUWARDEN_OK)
+            return error;
         note_wait(row, number);
         cw_lock_doze(&turns);
     }
     return error;
 }
 
+/* Until the device has all of it. BUSY: it may, but the driver cannot be asked now. */
+static int wait_copied(struct cw_prefetch_row *row, uint64_t number)
+{
+    struct cw_prefetch_request seen;
+    int error, code;
+
+    if (!cw_gate_enter_wait())
+        return cw_api_busy();
+    code = cw_prefetch_driver->event_wait(cw_prefetch_events_at(row, number)->done);
+    cw_gate_leave_wait();
+    if (code != 0 && !cw_prefetch_is_capture(code))
+        return refused(row, code, "be waited for");
+    cw_prefetch_settle(row);
+    error = find(row, number, &seen);
+    return error == CUWARDEN_OK && seen.stage == CUWARDEN_ARRIVING ? cw_api_busy() : error;
+}
+
 static int wait_arrived(struct cw_prefetch_row *row, uint64_t number, uint64_t *out_bytes)
 {
     struct cw_prefetch_request seen;
-    int error = wait_read(row, number, &seen), code = 0;
+    int error = wait_read(row, number, &seen);
 
     if (error != CUWARDEN_OK)
         return error;
@@ -277,10 +301,7 @@ static int wait_arrived(struct cw_prefetch_row *row, uint64_t number, uint64_t *
     error = find(row, number, &seen);
     if (error == CUWARDEN_OK && seen.stage == CUWARDEN_ARRIVING) {
         note_wait(row, number);
-        code = cw_prefetch_driver->event_wait(cw_prefetch_events_at(row, number)->done);
-        if (code != 0)
-            return refused(row, code, "be waited for");
-        cw_prefetch_settle(row);
+        error = wait_copied(row, number);
     }
     return error != CUWARDEN_OK ? error : answer(row, number, out_bytes);
 }
@@ -295,6 +316,17 @@ int cw_api_prefetch_wait(uint64_t prefetch, uint64_t number, uint64_t *out_bytes
     error = wait_arrived(cw_prefetch_of(&visit), number, out_bytes);
     cw_rows_end_call(&cw_prefetches, &visit);
     return error;
+}
+
+static int hold_back(struct cw_prefetch_row *row, uint64_t number, void *stream)
+{
+    int code;
+
+    if (!cw_gate_enter())
+        return cw_api_busy();
+    code = cw_prefetch_driver->event_order(cw_prefetch_events_at(row, number)->done, stream);
+    cw_gate_leave();
+    return refused(row, code, "hold others back");
 }
 
 /* An event that is recorded later than a stream waits for it holds nothing back, and a value in
@@ -312,11 +344,8 @@ int cw_api_prefetch_before(uint64_t prefetch, uint64_t number, void *stream)
     error = wait_read(row, number, &seen);
     if (error == CUWARDEN_OK)
         error = answer(row, seen.number, NULL);
-    if (error == CUWARDEN_OK) {
-        void *done = cw_prefetch_events_at(row, seen.number)->done;
-
-        error = refused(row, cw_prefetch_driver->event_order(done, stream), "hold others back");
-    }
+    if (error == CUWARDEN_OK)
+        error = hold_back(row, seen.number, stream);
     cw_rows_end_call(&cw_prefetches, &visit);
     return error;
 }

@@ -56,10 +56,25 @@ static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_requ
                          waited_ns);
 }
 
+/* Whether all of it has been copied; NOT_READY also where the driver may not be asked. */
+static int ask(const struct cw_prefetch_events *events, uint64_t *out_ns)
+{
+    int code;
+
+    *out_ns = 0;
+    if (!cw_gate_enter())
+        return CW_TRANSFER_NOT_READY;
+    code = cw_prefetch_driver->event_query(events->done);
+    if (code == 0 && cw_prefetch_driver->event_elapsed(events->begin, events->done, out_ns) != 0)
+        *out_ns = 0;
+    cw_gate_leave();
+    return cw_prefetch_is_capture(code) ? CW_TRANSFER_NOT_READY : code;
+}
+
 static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
                            const struct cw_prefetch_events *events)
 {
-    uint64_t number = 0, ns = 0;
+    uint64_t number = 0, ns;
     int code;
 
     cw_lock_acquire(&cw_prefetches.lock);
@@ -68,11 +83,9 @@ static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_reque
     cw_lock_release(&cw_prefetches.lock);
     if (number == 0)
         return;
-    code = cw_prefetch_driver->event_query(events->done);
+    code = ask(events, &ns);
     if (code == CW_TRANSFER_NOT_READY)
         return;
-    if (code == 0 && cw_prefetch_driver->event_elapsed(events->begin, events->done, &ns) != 0)
-        ns = 0;
     cw_lock_acquire(&cw_prefetches.lock);
     if (request->number == number && request->stage == CUWARDEN_ARRIVING)
         complete_locked(row, request, code, ns);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Prefetches while others come between: a capture of another thread, the end of the context, a free
+ * while they end, an end beside another, a driver that refuses to record, and no thread to read.
+ * The device copies at once and says so when a test lets it; a test may stop the reader inside a
+ * query. */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/prefetches.h"
+#include "api/rows.h"
+#include "core/process/gate.h"
+#include "core/process/guard.h"
+#include "fake_driver.h"
+#include "transfer_fixture.h"
+
+#define CHUNK      ((uint64_t)TRANSFER_HALF_BYTES)
+#define FILE_BYTES ((uint64_t)10000) /* two chunks and a part of one */
+
+static struct {
+    _Atomic int is_done;            /* all that was submitted is copied */
+    _Atomic int query_gives;        /* if it is not 0 */
+    _Atomic int is_query_held;      /* until it is 0 */
+    _Atomic unsigned queries, held; /* held: that are */
+    _Atomic unsigned uploads;
+    void (*in_wait)(void), (*in_look)(void); /* what happens meanwhile */
+} device;
+static unsigned char block[16384], content[FILE_BYTES];
+static char path[64];
+static uint64_t prefetch;
+
+static int query(void *event)
+{
+    (void)event;
+    atomic_fetch_add(&device.queries, 1);
+    atomic_fetch_add(&device.held, 1);
+    while (atomic_load(&device.is_query_held))
+        (void)usleep(100);
+    atomic_fetch_sub(&device.held, 1);
+    if (atomic_load(&device.query_gives) != 0)
+        return atomic_load(&device.query_gives);
+    return atomic_load(&device.is_done) ? 0 : CW_TRANSFER_NOT_READY;
+}
+
+static int event_wait(void *event)
+{
+    (void)event;
+    if (device.in_wait != NULL)
+        device.in_wait();
+    atomic_store(&device.is_done, 1);
+    return atomic_load(&device.query_gives);
+}
+
+static int look(uint64_t address, struct cw_bridge_memory *out)
+{
+    (void)address;
+    if (device.in_look != NULL)
+        device.in_look();
+    *out = (struct cw_bridge_memory){
+        .context = TRANSFER_CONTEXT, .base = (uint64_t)(uintptr_t)block, .bytes = sizeof(block)};
+    return 0;
+}
+
+static int upload(uint64_t to, const void *from, uint64_t bytes, void *stream)
+{
+    atomic_fetch_add(&device.uploads, 1);
+    return transfer_upload(to, from, bytes, stream);
+}
+
+static struct cw_transfer_ops ops; /* the fixture's, but for those above */
+static struct cw_buffer_ops places;
+static const struct cw_bridge_ops memory_ops = {.look = look, .upload = upload};
+
+/* ---- what tests share ---- */
+
+static void *run(void *work)
+{
+    cw_thread.depth = 1;
+    (*(void (**)(void))work)();
+    return NULL;
+}
+
+static int thread(void (*work)(void))
+{
+    static void (*its_work)(void);
+    pthread_t its;
+
+    its_work = work;
+    return pthread_create(&its, NULL, run, (void *)&its_work) != 0 || pthread_detach(its) != 0;
+}
+
+static void setup(void)
+{
+    FILE *file;
+
+    core_arm();
+    ops = transfer_ops;
+    ops.event_query = query;
+    ops.event_wait = event_wait;
+    places = transfer_places;
+    cw_api_prefetches_init(&places, &ops, &memory_ops, thread);
+    cw_api_init(core_options());
+    snprintf(path, sizeof(path), "prefetches_disturbed.%d", (int)getpid());
+    for (uint64_t i = 0; i < FILE_BYTES; i++)
+        content[i] = (unsigned char)(i * 7 + i / 256);
+    file = fopen(path, "w");
+    cr_assert(file != NULL && fwrite(content, 1, FILE_BYTES, file) == FILE_BYTES);
+    cr_assert_eq(fclose(file), 0);
+    cr_assert_eq(cw_api_prefetch_make("weights", CHUNK, &prefetch), CUWARDEN_OK);
+}
+
+static void teardown(void)
+{
+    unlink(path);
+}
+
+static int start(uint64_t bytes)
+{
+    return cw_api_prefetch_start(prefetch, path, -1, 0, bytes, block, CUWARDEN_NO_STREAM, NULL);
+}
+
+static struct cuwarden_prefetch now(void)
+{
+    struct cuwarden_prefetch out;
+
+    cr_assert_eq(cw_api_prefetch_now(prefetch, &out, sizeof(out)), CUWARDEN_OK);
+    return out;
+}
+
+static void await_stage(uint64_t number, int32_t wanted)
+{
+    int32_t stage = -1;
+
+    do {
+        (void)usleep(100);
+        cr_assert_eq(cw_api_prefetch_stage(prefetch, number, &stage), CUWARDEN_OK);
+    } while (stage != wanted);
+}
+
+static void await(const _Atomic unsigned *count, unsigned wanted)
+{
+    while (atomic_load(count) < wanted)
+        (void)usleep(100);
+}
+
+static void *wait_for_one(void *out_error)
+{
+    *(int *)out_error = cw_api_prefetch_wait(prefetch, 1, NULL);
+    return NULL;
+}
+
+TestSuite(prefetches_disturbed, .init = setup, .fini = teardown, .timeout = 60);
+
+/* ---- a capture of another thread ---- */
+
+/* It has begun: from now on a query would spoil it. Not cw_gate_close, which waits for the caller
+ * of this, too. */
+static void begin_capture(void)
+{
+    cw_gate_shut();
+    atomic_store(&cw_gate_captures, 1);
+    atomic_store(&device.queries, 0);
+}
+
+static void end_capture(void)
+{
+    atomic_store(&cw_gate_captures, 0);
+    cw_gate_open();
+}
+
+Test(prefetches_disturbed, ask_nothing_inside_a_capture_that_begins_during_a_wait)
+{
+    start(1);
+    await_stage(1, CUWARDEN_ARRIVING);
+    device.in_wait = begin_capture;
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_BUSY);
+    cr_expect_eq(device.queries, 0);
+    end_capture();
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_OK);
+    cr_expect(now().arrived == 1 && now().failed == 0);
+}
+
+/* The thread that captures may wait for the one that waits. */
+Test(prefetches_disturbed, a_wait_ends_with_a_capture_that_holds_the_reader_up)
+{
+    pthread_t waiter;
+    int error = -1;
+
+    start(FILE_BYTES); /* two chunks, and the third when the device has copied the first */
+    await(&device.uploads, 2);
+    pthread_create(&waiter, NULL, wait_for_one, &error);
+    (void)usleep(5000);
+    begin_capture();
+    pthread_join(waiter, NULL);
+    cr_expect_eq(error, CUWARDEN_BUSY);
+    end_capture();
+    cr_expect(cw_api_prefetch_cancel(prefetch, 1) == CUWARDEN_OK && now().failed == 0);
+}
+
+/* One that began past us. */
+Test(prefetches_disturbed, what_a_capture_refuses_is_asked_again)
+{
+    start(FILE_BYTES);
+    await(&device.uploads, 2);
+    for (int code = 900; code <= 907; code++) {
+        unsigned asked = atomic_load(&device.queries);
+
+        atomic_store(&device.query_gives, code);
+        await(&device.queries, asked + 2);
+    }
+    atomic_store(&device.query_gives, 0);
+    cr_expect_eq(now().failed, 0);
+    atomic_store(&device.is_done, 1);
+    await(&device.uploads, 3);
+    atomic_store(&device.query_gives, 900);
+    (void)usleep(5000);
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_BUSY);
+    atomic_store(&device.query_gives, 0);
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_OK);
+    cr_expect(now().arrived == 1 && now().failed == 0);
+}
+
+Test(prefetches_disturbed, none_starts_or_orders_in_a_capture_that_has_just_begun)
+{
+    start(1);
+    await_stage(1, CUWARDEN_ARRIVING);
+    device.in_look = begin_capture;
+    cr_expect_eq(start(1), CUWARDEN_BUSY);
+    device.in_look = NULL;
+    end_capture();
+    cr_expect_eq(now().started, 1);
+    cr_expect_eq(cw_api_prefetch_before(prefetch, 1, &transfer_stream), CUWARDEN_OK);
+}
