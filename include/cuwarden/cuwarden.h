@@ -1463,9 +1463,10 @@ static inline int cuwarden_prefetch_make(const char *name, uint64_t chunk_bytes,
  * CUWARDEN_NO_STREAM for none). Requests of a prefetch are served in their order, those of several
  * ones in turn, all by one thread of the library's, which is there while files are read and for a
  * second after; it takes no signals, and makes no driver call while a stream is captured.
- * Where a block is freed before its file is read, the rest does not come. Of what has been in the
- * file is copied what is there when it is read: do not write to it meanwhile. 0 bytes are a request
- * that only opens the file. *out_number (or NULL): the number of the request, 1 for the first.
+ * Where a block is freed before its file is read, the rest does not come; the end of the context
+ * waits for the chunk that is being read. Of what has been in the file is copied what is there when
+ * it is read: do not write to it meanwhile. 0 bytes are a request that only opens the file.
+ * *out_number (or NULL): the number of the request, 1 for the first.
  * NOT_FOUND: no such prefetch, or the program has no block there; TOO_LARGE: the block ends before;
  * INVALID: no file, an offset beyond all files, memory of the host or of another device; SYSTEM: no
  * such descriptor; BUSY: 16 are on their way (also: another thread starts one, a stream is

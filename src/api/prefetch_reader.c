@@ -148,27 +148,38 @@ static int begin_handing(void)
     return 0;
 }
 
-/* The half can be filled; HELD_UP: not yet. */
-static enum outcome look_at_half(struct cw_prefetch_row *row, struct cw_prefetch_half *half,
+static int enter(const struct cw_prefetch_row *row, int *out_pushed)
+{
+    int code = cw_prefetch_lost_code(row);
+
+    return code != 0 ? code : cw_prefetches.places->enter(row->own.place.context, out_pushed);
+}
+
+static void leave(const struct cw_prefetch_row *row, int pushed)
+{
+    cw_prefetches.places->leave(row->own.place.context, pushed);
+}
+
+/* The half can be filled, or the request has failed; HELD_UP: not yet. Also an empty half goes with
+ * its context: it is there, and its end waits for what is read now. */
+static enum outcome look_at_half(const struct cw_prefetch_row *row, struct cw_prefetch_half *half,
                                  struct cw_prefetch_request *request)
 {
-    struct cw_context_name context = row->own.place.context;
     int pushed, code;
 
-    if (!half->is_busy)
-        return WORKED;
     if (!begin_handing())
         return HELD_UP;
-    code = cw_prefetches.places->enter(context, &pushed);
+    code = enter(row, &pushed);
     if (code == 0) {
-        code = cw_prefetch_driver->event_query(half->empty);
-        cw_prefetches.places->leave(context, pushed);
+        code = half->is_busy ? cw_prefetch_driver->event_query(half->empty) : 0;
+        leave(row, pushed);
     }
     end_handing();
     if (code == CW_TRANSFER_NOT_READY || cw_prefetch_is_capture(code))
         return HELD_UP;
-    half->is_busy = 0;
-    if (code != 0)
+    if (code == 0)
+        half->is_busy = 0;
+    else
         fail(request, CUWARDEN_DRIVER, code);
     return WORKED;
 }
@@ -230,7 +241,6 @@ static void note(struct cw_prefetch_row *row, struct cw_prefetch_request *reques
 static enum outcome hand_over(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
                               struct cw_prefetch_half *half)
 {
-    struct cw_context_name context = row->own.place.context;
     int pushed, is_last, code;
     uint64_t bytes;
 
@@ -240,10 +250,10 @@ static enum outcome hand_over(struct cw_prefetch_row *row, struct cw_prefetch_re
     bytes = is_cut(request) ? 0 : half->bytes;
     is_last = bytes == 0 || request->handed + bytes == request->bytes;
     half->bytes = 0;
-    code = cw_prefetches.places->enter(context, &pushed);
+    code = enter(row, &pushed);
     if (code == 0) {
         code = submit(row, request, half, bytes, is_last);
-        cw_prefetches.places->leave(context, pushed);
+        leave(row, pushed);
     }
     if (code != 0 || is_last)
         cw_prefetch_close(request);
@@ -381,6 +391,46 @@ void cw_api_prefetch_leaving(uint64_t address, uint64_t bytes)
         return;
     while (atomic_load(&is_handing))
         cw_lock_relax(&turns);
+}
+
+void cw_prefetch_await_reader(const struct cw_prefetch_row *row)
+{
+    unsigned turns = 0;
+    int is_read;
+
+    for (;;) {
+        cw_lock_acquire(&cw_prefetches.lock);
+        is_read = row->is_read;
+        cw_lock_release(&cw_prefetches.lock);
+        if (!is_read)
+            return;
+        cw_lock_doze(&turns);
+    }
+}
+
+static int is_of(const struct cw_prefetch_row *row, uint32_t context)
+{
+    int is;
+
+    cw_lock_acquire(&cw_prefetches.lock);
+    is = context != 0 && row->context == context;
+    cw_lock_release(&cw_prefetches.lock);
+    return is;
+}
+
+void cw_api_prefetch_context_ending(uint32_t context)
+{
+    for (unsigned i = 0; i < CW_PREFETCHES; i++)
+        if (is_of(cw_prefetch_row_at(i), context))
+            cw_prefetch_await_reader(cw_prefetch_row_at(i));
+}
+
+void cw_api_prefetch_context_ended(uint32_t context)
+{
+    cw_lock_acquire(&cw_prefetches.lock);
+    for (unsigned i = 0; i < CW_PREFETCHES && context != 0; i++)
+        cw_prefetch_row_at(i)->is_lost |= cw_prefetch_row_at(i)->context == context;
+    cw_lock_release(&cw_prefetches.lock);
 }
 
 void cw_api_prefetches_stop(void)

@@ -105,12 +105,13 @@ static void publish(struct cw_prefetch_row *row, const struct cw_prefetch_reques
 static int start(struct cw_prefetch_row *row, struct cw_prefetch_request *wanted, void *stream)
 {
     void *ready = cw_prefetch_events_at(row, row->last + 1)->ready;
-    int code = 0;
+    int code;
 
     wanted->is_after = stream != CUWARDEN_NO_STREAM;
     if (!cw_gate_enter())
         return cw_api_busy();
-    if (wanted->is_after)
+    code = cw_prefetch_lost_code(row);
+    if (code == 0 && wanted->is_after)
         code = cw_prefetch_driver->event_record(ready, stream);
     cw_gate_leave();
     if (code != 0)
@@ -229,11 +230,14 @@ int cw_api_prefetch_stage(uint64_t prefetch, uint64_t number, int32_t *out)
     struct cw_row_visit visit;
     int error = out == NULL ? cw_api_fail(CUWARDEN_INVALID, "a stage needs a place")
                             : cw_rows_begin_call(&cw_prefetches, prefetch, 0, &visit);
+    struct cw_prefetch_row *row = cw_prefetch_of(&visit);
 
     if (error != CUWARDEN_OK)
         return error;
-    cw_prefetch_settle(cw_prefetch_of(&visit));
-    error = find(cw_prefetch_of(&visit), number, &seen);
+    cw_prefetch_settle(row);
+    error = refused(row, cw_prefetch_lost_code(row), "go on");
+    if (error == CUWARDEN_OK)
+        error = find(row, number, &seen);
     cw_rows_end_call(&cw_prefetches, &visit);
     if (error == CUWARDEN_OK)
         *out = seen.stage;
@@ -280,7 +284,9 @@ static int wait_copied(struct cw_prefetch_row *row, uint64_t number)
 
     if (!cw_gate_enter_wait())
         return cw_api_busy();
-    code = cw_prefetch_driver->event_wait(cw_prefetch_events_at(row, number)->done);
+    code = cw_prefetch_lost_code(row);
+    if (code == 0)
+        code = cw_prefetch_driver->event_wait(cw_prefetch_events_at(row, number)->done);
     cw_gate_leave_wait();
     if (code != 0 && !cw_prefetch_is_capture(code))
         return refused(row, code, "be waited for");
@@ -324,7 +330,9 @@ static int hold_back(struct cw_prefetch_row *row, uint64_t number, void *stream)
 
     if (!cw_gate_enter())
         return cw_api_busy();
-    code = cw_prefetch_driver->event_order(cw_prefetch_events_at(row, number)->done, stream);
+    code = cw_prefetch_lost_code(row);
+    if (code == 0)
+        code = cw_prefetch_driver->event_order(cw_prefetch_events_at(row, number)->done, stream);
     cw_gate_leave();
     return refused(row, code, "hold others back");
 }

@@ -47,6 +47,8 @@ struct cw_prefetch_row {
     uint64_t next;                                            /* number that is to be read */
     int is_ending;                                            /* the reader leaves it alone */
     int is_read;                                              /* the reader is at work on it */
+    int is_lost;      /* with its context all that it is made of has gone */
+    uint32_t context; /* of core/device/context.h: a reset leaves its name to the next one */
     uint64_t failed, refused;
     struct cw_transfers done;
     struct cw_prefetch_half half[CW_PREFETCH_HALVES];
@@ -92,6 +94,12 @@ static inline int cw_prefetch_is_capture(int code)
 /* Whatever has arrived is counted, unless the gate is closed. Does not wait; the row's context is
  * current. */
 void cw_prefetch_settle(struct cw_prefetch_row *row);
+
+/* Inside the gate, before the driver is called for the row: 0, or the code of its refusal, as the
+ * context has ended. */
+int cw_prefetch_lost_code(const struct cw_prefetch_row *row);
+/* The reader is not at work on the row. It comes back unless something keeps it. */
+void cw_prefetch_await_reader(const struct cw_prefetch_row *row);
 
 /* Nothing of it is to be read any more, for this reason if it is one; the lock is held. */
 void cw_prefetch_cut_locked(struct cw_prefetch_request *request, int error);

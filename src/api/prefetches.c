@@ -11,6 +11,7 @@
 #include "base/round.h"
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
+#include "core/device/context.h"
 
 #define ALIGNMENT   ((uint64_t)4096)
 #define CHUNK_BYTES ((uint64_t)4 << 20)
@@ -36,6 +37,16 @@ struct cw_prefetch_row *cw_prefetch_row_at(unsigned index)
     return &rows[index];
 }
 
+int cw_prefetch_lost_code(const struct cw_prefetch_row *row)
+{
+    int is_lost;
+
+    cw_lock_acquire(&cw_prefetches.lock);
+    is_lost = row->is_lost;
+    cw_lock_release(&cw_prefetches.lock);
+    return is_lost ? CW_BUFFER_CONTEXT_ENDED : 0;
+}
+
 /* ---- what has arrived ---- */
 
 static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
@@ -57,14 +68,17 @@ static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_requ
 }
 
 /* Whether all of it has been copied; NOT_READY also where the driver may not be asked. */
-static int ask(const struct cw_prefetch_events *events, uint64_t *out_ns)
+static int ask(const struct cw_prefetch_row *row, const struct cw_prefetch_events *events,
+               uint64_t *out_ns)
 {
     int code;
 
     *out_ns = 0;
     if (!cw_gate_enter())
         return CW_TRANSFER_NOT_READY;
-    code = cw_prefetch_driver->event_query(events->done);
+    code = cw_prefetch_lost_code(row);
+    if (code == 0)
+        code = cw_prefetch_driver->event_query(events->done);
     if (code == 0 && cw_prefetch_driver->event_elapsed(events->begin, events->done, out_ns) != 0)
         *out_ns = 0;
     cw_gate_leave();
@@ -83,7 +97,7 @@ static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_reque
     cw_lock_release(&cw_prefetches.lock);
     if (number == 0)
         return;
-    code = ask(events, &ns);
+    code = ask(row, events, &ns);
     if (code == CW_TRANSFER_NOT_READY)
         return;
     cw_lock_acquire(&cw_prefetches.lock);
@@ -121,8 +135,12 @@ static void drop_events(const struct cw_prefetch_events *events, int *code)
 /* What of the row is there goes; the first code that is none. The context is current. */
 static int drop(struct cw_prefetch_row *row)
 {
-    int code = row->stream != NULL ? cw_prefetch_driver->stream_wait(row->stream) : 0;
+    int code = cw_prefetch_lost_code(row);
 
+    if (code != 0)
+        return code;
+    if (row->stream != NULL)
+        code = cw_prefetch_driver->stream_wait(row->stream);
     cw_prefetch_settle(row);
     for (unsigned i = 0; i < CW_PREFETCH_REQUESTS; i++)
         drop_events(&row->events[i], &code);
@@ -191,6 +209,17 @@ static int check_make(const char *name, uint64_t chunk_bytes, const uint64_t *ou
     return cw_api_check_driver();
 }
 
+/* It is current. */
+static void note_context(struct cw_prefetch_row *row)
+{
+    uint8_t device;
+    uint32_t context = cw_context_current(&device);
+
+    cw_lock_acquire(&cw_prefetches.lock);
+    row->context = context;
+    cw_lock_release(&cw_prefetches.lock);
+}
+
 static int make(struct cw_prefetch_row *row, uint64_t chunk_bytes)
 {
     struct cw_row_visit visit = {.row = &row->own};
@@ -202,6 +231,7 @@ static int make(struct cw_prefetch_row *row, uint64_t chunk_bytes)
         error = cw_rows_enter(&cw_prefetches, &visit);
     if (error != CUWARDEN_OK)
         return error;
+    note_context(row);
     error = fill(row);
     if (error != CUWARDEN_OK)
         drop(row);
@@ -233,28 +263,16 @@ static void set_ending(struct cw_prefetch_row *row, int is_ending)
     cw_lock_release(&cw_prefetches.lock);
 }
 
-static int is_read(const struct cw_prefetch_row *row)
-{
-    int is;
-
-    cw_lock_acquire(&cw_prefetches.lock);
-    is = row->is_read;
-    cw_lock_release(&cw_prefetches.lock);
-    return is;
-}
-
 /* The reader is not at work on the row, and does not come back. */
 static int keep_reader_off(uint64_t prefetch)
 {
     struct cw_row_visit visit;
-    unsigned turns = 0;
     int error = cw_rows_take(&cw_prefetches, prefetch, 1, &visit);
 
     if (error != CUWARDEN_OK)
         return error;
     set_ending(cw_prefetch_of(&visit), 1);
-    while (is_read(cw_prefetch_of(&visit)))
-        cw_lock_doze(&turns);
+    cw_prefetch_await_reader(cw_prefetch_of(&visit));
     cw_rows_give_up(&cw_prefetches, &visit);
     return CUWARDEN_OK;
 }

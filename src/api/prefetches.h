@@ -11,7 +11,9 @@
  * driver what was read, all of it in the row's stream, one request after the other. The reader
  * never waits for the device and makes each call of the driver inside the gate. Who frees the block
  * of a request that is READING says so before: nothing more is given to the driver for it once
- * cw_api_prefetch_leaving has returned, and what was is waited for as all work is.
+ * cw_api_prefetch_leaving has returned, and what was is waited for as all work is. The end of a
+ * context takes the halves, too: the reader asks for the context inside the gate before each read,
+ * and the end, which keeps the gate closed, waits for the read that is under way.
  */
 #ifndef CW_API_PREFETCHES_H
 #define CW_API_PREFETCHES_H
@@ -45,6 +47,11 @@ int cw_api_prefetch_end(uint64_t prefetch);
 /* Before a free of what lies there, or an end of its mapping; under no lock. For nothing unless
  * CW_GUARD_PREFETCH is on. */
 void cw_api_prefetch_leaving(uint64_t address, uint64_t bytes);
+/* Around the end of a context (core/device/context.h), while the gate is closed. Before the driver
+ * is called: once this returns, nothing is read into memory of the context until the gate opens. */
+void cw_api_prefetch_context_ending(uint32_t context);
+/* After it: the context has ended, also if another has its name now, and so have its prefetches. */
+void cw_api_prefetch_context_ended(uint32_t context);
 /* At the end of the process: once this returns, the reader calls the driver no more. */
 void cw_api_prefetches_stop(void);
 /* In a forked child. */

@@ -3,6 +3,7 @@
 #include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/observe.h"
 
+#include "api/prefetches.h"
 #include "core/device/context.h"
 #include "core/device/variable.h"
 
@@ -42,6 +43,20 @@ CREATES(cuCtxCreate_v2, a3)
 CREATES(cuCtxCreate_v3, a5)
 CREATES(cuCtxCreate_v4, a4)
 
+/* Around the driver's call; context 0: it ends none. */
+static void begin_end(uint32_t context, struct cw_context_ending *out)
+{
+    cw_context_end_begin(context, out);
+    cw_api_prefetch_context_ending(context);
+}
+
+static void finish_end(const struct cw_context_ending *ending, enum cw_context_outcome outcome)
+{
+    if (outcome != CW_CONTEXT_KEPT)
+        cw_api_prefetch_context_ended(ending->context);
+    cw_context_end_finish(ending, outcome);
+}
+
 typedef CUresult (*ctx_end_fn)(CUcontext ctx);
 
 static CUresult end_context(enum cw_hook hook, CUcontext ctx, void *caller)
@@ -54,9 +69,9 @@ static CUresult end_context(enum cw_hook hook, CUcontext ctx, void *caller)
 
     if (!cw_call_enter(&call, hook, caller))
         return real(ctx);
-    cw_context_end_begin(cw_context_of(handle_value(ctx), &device), &ending);
+    begin_end(cw_context_of(handle_value(ctx), &device), &ending);
     rc = real(ctx);
-    cw_context_end_finish(&ending, rc == CUDA_SUCCESS ? CW_CONTEXT_DESTROYED : CW_CONTEXT_KEPT);
+    finish_end(&ending, rc == CUDA_SUCCESS ? CW_CONTEXT_DESTROYED : CW_CONTEXT_KEPT);
     cw_call_leave();
     return rc;
 }
@@ -134,16 +149,16 @@ static CUresult release_primary(enum cw_hook hook, CUdevice dev, void *caller)
 
     if (!cw_call_enter(&call, hook, caller))
         return real(dev);
-    cw_context_end_begin(
-        cw_context_is_last_release((unsigned)dev) ? cw_context_primary((unsigned)dev) : 0, &ending);
+    begin_end(cw_context_is_last_release((unsigned)dev) ? cw_context_primary((unsigned)dev) : 0,
+              &ending);
     rc = real(dev);
     if (rc == CUDA_SUCCESS)
         cw_context_released((unsigned)dev);
     active = rc != CUDA_SUCCESS || is_primary_active(dev);
     /* Retains and releases by others escaped us: closes late what is gone. */
     if (!active && ending.context == 0)
-        cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
-    cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
+        begin_end(cw_context_primary((unsigned)dev), &ending);
+    finish_end(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
     cw_call_leave();
     return rc;
 }
@@ -168,13 +183,13 @@ static CUresult reset_primary(enum cw_hook hook, CUdevice dev, void *caller)
 
     if (!cw_call_enter(&call, hook, caller))
         return real(dev);
-    cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
+    begin_end(cw_context_primary((unsigned)dev), &ending);
     rc = real(dev);
     if (rc != CUDA_SUCCESS)
         outcome = CW_CONTEXT_KEPT;
     else if (!is_primary_active(dev)) /* its handle may be given to another context next */
         outcome = CW_CONTEXT_DESTROYED;
-    cw_context_end_finish(&ending, outcome);
+    finish_end(&ending, outcome);
     cw_call_leave();
     return rc;
 }
@@ -235,8 +250,7 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 
     if (!cw_session_is_armed() || cw_context_of_green(handle_value(hCtx), &device) == 0)
         return CW_REAL(cuGreenCtxDestroy)(hCtx);
-    cw_context_end_begin(cw_context_is_last_release(device) ? cw_context_primary(device) : 0,
-                         &ending);
+    begin_end(cw_context_is_last_release(device) ? cw_context_primary(device) : 0, &ending);
     rc = CW_REAL(cuGreenCtxDestroy)(hCtx);
     if (rc == CUDA_SUCCESS) {
         cw_context_unfolded(handle_value(hCtx));
@@ -244,8 +258,8 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     }
     active = rc != CUDA_SUCCESS || is_primary_active(device);
     if (!active && ending.context == 0)
-        cw_context_end_begin(cw_context_primary(device), &ending);
-    cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
+        begin_end(cw_context_primary(device), &ending);
+    finish_end(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
     return rc;
 }
 

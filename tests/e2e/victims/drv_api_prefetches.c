@@ -199,6 +199,25 @@ static void contexts(void)
     GIVES(CUWARDEN_NOT_FOUND, cuwarden_prefetch_end(prefetch));
 }
 
+/* The same of the primary one, which goes on as another. */
+static void resets(void)
+{
+    make();
+    for (int i = 0; i < 8; i++)
+        GIVES(CUWARDEN_OK, start(0, BYTES, block));
+    MUST(cuDevicePrimaryCtxReset(0));
+    MUST(cuCtxSetCurrent(use_device(0)));
+    GIVES(CUWARDEN_DRIVER, cuwarden_prefetch_wait(prefetch, 8, NULL));
+    GIVES(CUWARDEN_DRIVER, cuwarden_prefetch_end(prefetch));
+    make();
+    MUST(cuMemAlloc(&block, BYTES));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    GIVES(CUWARDEN_OK, start(0, BYTES, block));
+    GIVES(CUWARDEN_OK, cuwarden_prefetch_wait(prefetch, 0, NULL));
+    check_block(block, 0, BYTES);
+    end();
+}
+
 /* The child has none, and the parent's go on. */
 static void forks(void)
 {
@@ -228,8 +247,8 @@ static void leaves(void)
 static const struct {
     const char *name;
     void (*work)(void);
-} parts[] = {{"files", files},       {"freed", freed}, {"misuse", misuse}, {"capture", capture},
-             {"contexts", contexts}, {"forks", forks}, {"leaves", leaves}};
+} parts[] = {{"files", files},       {"freed", freed},   {"misuse", misuse}, {"capture", capture},
+             {"contexts", contexts}, {"resets", resets}, {"forks", forks},   {"leaves", leaves}};
 
 int main(int argc, char **argv)
 {

@@ -9,17 +9,20 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "api/prefetches.h"
 #include "api/rows.h"
+#include "core/device/context.h"
 #include "core/process/gate.h"
 #include "core/process/guard.h"
 #include "fake_driver.h"
 #include "transfer_fixture.h"
 
 #define CHUNK      ((uint64_t)TRANSFER_HALF_BYTES)
-#define FILE_BYTES ((uint64_t)10000) /* two chunks and a part of one */
+#define FILE_BYTES ((uint64_t)10000)    /* two chunks and a part of one */
+#define LARGE      ((uint64_t)32 << 20) /* takes a tenth of a second to read */
 
 static struct {
     _Atomic int is_done;            /* all that was submitted is copied */
@@ -27,11 +30,30 @@ static struct {
     _Atomic int is_query_held;      /* until it is 0 */
     _Atomic unsigned queries, held; /* held: that are */
     _Atomic unsigned uploads;
+    _Atomic int enter_gives;
+    _Atomic int is_thread_held;              /* the reader's, before it begins */
     void (*in_wait)(void), (*in_look)(void); /* what happens meanwhile */
 } device;
-static unsigned char block[16384], content[FILE_BYTES];
+static unsigned char block[16384], content[FILE_BYTES], halves[2 * TRANSFER_HALF_BYTES];
+static _Atomic uint64_t *large; /* halves of LARGE */
 static char path[64];
 static uint64_t prefetch;
+
+static int enter(struct cw_context_name context, int *out_pushed)
+{
+    *out_pushed = context.handle == TRANSFER_CONTEXT;
+    return atomic_load(&device.enter_gives);
+}
+
+static int host_alloc(uint64_t bytes, void **out)
+{
+    *out = halves;
+    if (bytes == sizeof(halves))
+        return 0;
+    *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    large = *out;
+    return *out == MAP_FAILED;
+}
 
 static int query(void *event)
 {
@@ -61,14 +83,14 @@ static int look(uint64_t address, struct cw_bridge_memory *out)
     if (device.in_look != NULL)
         device.in_look();
     *out = (struct cw_bridge_memory){
-        .context = TRANSFER_CONTEXT, .base = (uint64_t)(uintptr_t)block, .bytes = sizeof(block)};
+        .context = TRANSFER_CONTEXT, .base = (uint64_t)(uintptr_t)block, .bytes = LARGE};
     return 0;
 }
 
 static int upload(uint64_t to, const void *from, uint64_t bytes, void *stream)
 {
     atomic_fetch_add(&device.uploads, 1);
-    return transfer_upload(to, from, bytes, stream);
+    return bytes <= sizeof(block) ? transfer_upload(to, from, bytes, stream) : 0;
 }
 
 static struct cw_transfer_ops ops; /* the fixture's, but for those above */
@@ -80,6 +102,8 @@ static const struct cw_bridge_ops memory_ops = {.look = look, .upload = upload};
 static void *run(void *work)
 {
     cw_thread.depth = 1;
+    while (atomic_load(&device.is_thread_held))
+        (void)usleep(100);
     (*(void (**)(void))work)();
     return NULL;
 }
@@ -98,10 +122,14 @@ static void setup(void)
     FILE *file;
 
     core_arm();
+    fake_context(0, TRANSFER_CONTEXT, 1, 0);
+    fake_set_current(TRANSFER_CONTEXT);
     ops = transfer_ops;
+    ops.host_alloc = host_alloc;
     ops.event_query = query;
     ops.event_wait = event_wait;
     places = transfer_places;
+    places.enter = enter;
     cw_api_prefetches_init(&places, &ops, &memory_ops, thread);
     cw_api_init(core_options());
     snprintf(path, sizeof(path), "prefetches_disturbed.%d", (int)getpid());
@@ -234,4 +262,98 @@ Test(prefetches_disturbed, none_starts_or_orders_in_a_capture_that_has_just_begu
     end_capture();
     cr_expect_eq(now().started, 1);
     cr_expect_eq(cw_api_prefetch_before(prefetch, 1, &transfer_stream), CUWARDEN_OK);
+}
+
+/* ---- the end of the context ---- */
+
+static uint32_t context_of_prefetch(void)
+{
+    uint8_t its_device;
+    uint32_t context = cw_context_current(&its_device);
+
+    cr_assert_neq(context, 0);
+    return context;
+}
+
+/* Two requests are there, and the reader has not begun. */
+static void queue_two(void)
+{
+    atomic_store(&device.is_thread_held, 1);
+    cr_assert(start(FILE_BYTES) == CUWARDEN_OK && start(FILE_BYTES) == CUWARDEN_OK);
+    memset(halves, 0xee, sizeof(halves));
+}
+
+static void expect_that_they_fail_unread(void)
+{
+    unsigned char none[sizeof(halves)];
+
+    atomic_store(&device.is_thread_held, 0);
+    while (now().failed < 2)
+        (void)usleep(100);
+    memset(none, 0xee, sizeof(none));
+    cr_expect_eq(memcmp(halves, none, sizeof(none)), 0);
+    cr_expect_eq(device.uploads, 0);
+}
+
+Test(prefetches_disturbed, nothing_is_read_into_what_has_gone_with_its_context)
+{
+    queue_two();
+    atomic_store(&device.enter_gives, CW_BUFFER_CONTEXT_ENDED);
+    expect_that_they_fail_unread();
+    cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_DRIVER);
+}
+
+/* A reset: the next context has its name, and can be entered by it. */
+Test(prefetches_disturbed, nothing_is_read_into_what_has_gone_though_the_next_context_has_its_name)
+{
+    int32_t stage;
+
+    queue_two();
+    cw_api_prefetch_context_ended(context_of_prefetch() + 1); /* another one */
+    cw_api_prefetch_context_ended(context_of_prefetch());
+    expect_that_they_fail_unread();
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 2, NULL), CUWARDEN_DRIVER);
+    cr_expect_not_null(strstr(cw_api_error_text(CUWARDEN_DRIVER), "its context has ended"));
+    cr_expect_eq(cw_api_prefetch_stage(prefetch, 2, &stage), CUWARDEN_DRIVER);
+    cr_expect_eq(cw_api_prefetch_before(prefetch, 2, &transfer_stream), CUWARDEN_DRIVER);
+    cr_expect_eq(start(1), CUWARDEN_DRIVER);
+    ops.stream_wait = NULL; /* nothing of it may be touched */
+    cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_DRIVER);
+    cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_NOT_FOUND);
+}
+
+Test(prefetches_disturbed, the_end_of_a_context_waits_for_the_read_that_is_under_way)
+{
+    uint32_t context = context_of_prefetch();
+    uint64_t untouched;
+
+    cr_assert_eq(cw_api_prefetch_make("large", LARGE, &prefetch), CUWARDEN_OK);
+    memset((void *)large, 0xee, LARGE);
+    untouched = large[0];
+    cr_assert_eq(cw_api_prefetch_start(prefetch, "/dev/urandom", -1, 0, LARGE, block,
+                                       CUWARDEN_NO_STREAM, NULL),
+                 CUWARDEN_OK);
+    while (large[0] == untouched)
+        ;
+    cw_gate_close();
+    cw_api_prefetch_context_ending(context);
+    cr_expect_neq(large[LARGE / sizeof(*large) - 1], untouched);
+    cr_expect_eq(cw_api_prefetch_cancel(prefetch, 1), CUWARDEN_OK);
+    cw_gate_open();
+    cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_OK);
+}
+
+Test(prefetches_disturbed, nothing_is_read_while_a_context_ends)
+{
+    uint32_t context = context_of_prefetch();
+
+    queue_two();
+    cw_gate_close();
+    cw_api_prefetch_context_ending(context);
+    atomic_store(&device.is_thread_held, 0);
+    (void)usleep(20000);
+    cr_expect_eq(halves[0], 0xee);
+    atomic_store(&device.is_done, 1);
+    cw_gate_open();
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 2, NULL), CUWARDEN_OK);
 }
