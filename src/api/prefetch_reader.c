@@ -38,14 +38,17 @@ int cw_prefetch_is_stopped(void)
     return atomic_load(&is_stopping) || !cw_session_is_armed();
 }
 
+static int has_work_locked(const struct cw_prefetch_row *row)
+{
+    return row->own.id != 0 && row->next <= row->last;
+}
+
+/* Also of a row that is to end: the reader may be at work on it, and it may go on. */
 static int is_anything_locked(void)
 {
-    for (unsigned i = 0; i < CW_PREFETCHES; i++) {
-        const struct cw_prefetch_row *row = cw_prefetch_row_at(i);
-
-        if (row->own.id != 0 && !row->is_ending && row->next <= row->last)
+    for (unsigned i = 0; i < CW_PREFETCHES; i++)
+        if (has_work_locked(cw_prefetch_row_at(i)))
             return 1;
-    }
     return 0;
 }
 
@@ -284,7 +287,7 @@ static enum outcome visit(struct cw_prefetch_row *row)
     enum outcome outcome;
 
     cw_lock_acquire(&cw_prefetches.lock);
-    if (row->own.id != 0 && !row->is_ending && row->next <= row->last) {
+    if (has_work_locked(row) && row->enders == 0) {
         request = cw_prefetch_at(row, row->next);
         row->is_read = 1;
     }

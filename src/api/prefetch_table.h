@@ -45,7 +45,7 @@ struct cw_prefetch_row {
     struct cw_prefetch_request request[CW_PREFETCH_REQUESTS]; /* by their numbers */
     uint64_t last;                                            /* number that was started */
     uint64_t next;                                            /* number that is to be read */
-    int is_ending;                                            /* the reader leaves it alone */
+    unsigned enders;                                          /* if any, the reader leaves it */
     int is_read;                                              /* the reader is at work on it */
     int is_lost;      /* with its context all that it is made of has gone */
     uint32_t context; /* of core/device/context.h: a reset leaves its name to the next one */

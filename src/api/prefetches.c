@@ -255,15 +255,14 @@ int cw_api_prefetch_make(const char *name, uint64_t chunk_bytes, uint64_t *out)
 
 /* ---- ending ---- */
 
-static void set_ending(struct cw_prefetch_row *row, int is_ending)
+static void count_ender(struct cw_prefetch_row *row, int by)
 {
     cw_lock_acquire(&cw_prefetches.lock);
-    row->is_ending = is_ending;
-    cw_prefetch_guard_locked();
+    row->enders += (unsigned)by;
     cw_lock_release(&cw_prefetches.lock);
 }
 
-/* The reader is not at work on the row, and does not come back. */
+/* The reader is not at work on the row, and does not come back until let_reader_on. */
 static int keep_reader_off(uint64_t prefetch)
 {
     struct cw_row_visit visit;
@@ -271,20 +270,20 @@ static int keep_reader_off(uint64_t prefetch)
 
     if (error != CUWARDEN_OK)
         return error;
-    set_ending(cw_prefetch_of(&visit), 1);
+    count_ender(cw_prefetch_of(&visit), 1);
     cw_prefetch_await_reader(cw_prefetch_of(&visit));
     cw_rows_give_up(&cw_prefetches, &visit);
     return CUWARDEN_OK;
 }
 
-/* Others are at work on the row, and it goes on. */
+/* Others are at work on the row, and it goes on unless one of them ends it, too. */
 static void let_reader_on(uint64_t prefetch)
 {
     struct cw_row_visit visit;
 
     if (cw_rows_take(&cw_prefetches, prefetch, 0, &visit) != CUWARDEN_OK)
         return;
-    set_ending(cw_prefetch_of(&visit), 0);
+    count_ender(cw_prefetch_of(&visit), -1);
     cw_rows_give_up(&cw_prefetches, &visit);
     cw_prefetch_wake();
 }
@@ -300,6 +299,9 @@ static void forget(struct cw_prefetch_row *row)
             cw_mem_free(request->path, strlen(request->path) + 1);
     }
     cw_rows_drop(&cw_prefetches, &row->own);
+    cw_lock_acquire(&cw_prefetches.lock);
+    cw_prefetch_guard_locked();
+    cw_lock_release(&cw_prefetches.lock);
 }
 
 int cw_api_prefetch_end(uint64_t prefetch)

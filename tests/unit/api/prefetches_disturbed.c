@@ -21,7 +21,8 @@
 #include "transfer_fixture.h"
 
 #define CHUNK      ((uint64_t)TRANSFER_HALF_BYTES)
-#define FILE_BYTES ((uint64_t)10000)    /* two chunks and a part of one */
+#define FILE_BYTES ((uint64_t)10000) /* two chunks and a part of one */
+#define ENDS       300u
 #define LARGE      ((uint64_t)32 << 20) /* takes a tenth of a second to read */
 
 static struct {
@@ -356,4 +357,136 @@ Test(prefetches_disturbed, nothing_is_read_while_a_context_ends)
     atomic_store(&device.is_done, 1);
     cw_gate_open();
     cr_expect_eq(cw_api_prefetch_wait(prefetch, 2, NULL), CUWARDEN_OK);
+}
+
+/* ---- an end ---- */
+
+static void *end_it(void *out_error)
+{
+    int error;
+
+    do
+        error = cw_api_prefetch_end(prefetch);
+    while (error == CUWARDEN_BUSY);
+    *(int *)out_error = error;
+    return NULL;
+}
+
+static _Atomic int is_freed, was_late;
+
+static int upload_to_freed(uint64_t to, const void *from, uint64_t bytes, void *stream)
+{
+    if (atomic_load(&is_freed))
+        atomic_store(&was_late, 1);
+    return upload(to, from, bytes, stream);
+}
+
+/* As the hooks do. */
+static void *free_block(void *unused)
+{
+    (void)unused;
+    if (cw_guard_is_on(CW_GUARD_PREFETCH))
+        cw_api_prefetch_leaving((uint64_t)(uintptr_t)block, 1);
+    atomic_store(&is_freed, 1);
+    return NULL;
+}
+
+Test(prefetches_disturbed, nothing_comes_into_what_is_freed_while_they_end)
+{
+    static const struct cw_bridge_ops its_ops = {.look = look, .upload = upload_to_freed};
+    pthread_t ender, other;
+    int error = -1;
+
+    cw_api_prefetches_init(&places, &ops, &its_ops, thread);
+    start(FILE_BYTES);
+    await(&device.uploads, 2);
+    atomic_store(&device.is_query_held, 1);
+    await(&device.held, 1); /* the reader, which is about to read the third chunk */
+    pthread_create(&ender, NULL, end_it, &error);
+    (void)usleep(20000);
+    pthread_create(&other, NULL, free_block, NULL);
+    (void)usleep(20000);
+    atomic_store(&device.is_done, 1);
+    atomic_store(&device.is_query_held, 0);
+    pthread_join(other, NULL);
+    pthread_join(ender, NULL);
+    cr_expect_eq(error, CUWARDEN_OK);
+    cr_expect_eq(atomic_load(&was_late), 0);
+    cr_expect(!cw_guard_is_on(CW_GUARD_PREFETCH));
+}
+
+/* The reader must not be at work on what is gone. */
+static _Atomic int is_gone, was_read;
+static _Atomic uint64_t shared;
+static _Atomic unsigned ends;
+
+static int host_free(void *address)
+{
+    (void)address;
+    atomic_store(&is_gone, 1);
+    return 0;
+}
+
+static int upload_slowly(uint64_t to, const void *from, uint64_t bytes, void *stream)
+{
+    (void)to;
+    (void)from;
+    (void)stream;
+    for (int i = 0; i < 2; i++) {
+        if (atomic_load(&is_gone))
+            atomic_store(&was_read, 1);
+        (void)usleep(20);
+    }
+    return bytes == 0;
+}
+
+static void make_and_start(void)
+{
+    uint64_t its = 0;
+
+    atomic_store(&is_gone, 0);
+    cr_assert_eq(cw_api_prefetch_make("weights", CHUNK, &its), CUWARDEN_OK);
+    cr_assert_eq(
+        cw_api_prefetch_start(its, "/dev/zero", -1, 0, LARGE, block, CUWARDEN_NO_STREAM, NULL),
+        CUWARDEN_OK);
+    atomic_store(&shared, its);
+}
+
+static void *end_again_and_again(void *unused)
+{
+    while (atomic_load(&ends) < ENDS && !atomic_load(&was_read)) {
+        if (cw_api_prefetch_end(atomic_load(&shared)) != CUWARDEN_OK)
+            continue;
+        atomic_fetch_add(&ends, 1);
+        (void)usleep(100);
+        make_and_start();
+    }
+    return unused;
+}
+
+/* Keeps others from ending it now and then. */
+static void *ask_again_and_again(void *unused)
+{
+    struct cuwarden_prefetch out;
+
+    while (atomic_load(&ends) < ENDS && !atomic_load(&was_read))
+        (void)cw_api_prefetch_now(atomic_load(&shared), &out, sizeof(out));
+    return unused;
+}
+
+Test(prefetches_disturbed, of_several_ends_at_once_one_ends_it_and_none_lets_the_reader_in)
+{
+    static const struct cw_bridge_ops its_ops = {.look = look, .upload = upload_slowly};
+    pthread_t threads[5];
+
+    ops.host_free = host_free;
+    cw_api_prefetches_init(&places, &ops, &its_ops, thread);
+    atomic_store(&device.is_done, 1); /* so that it is read all the time */
+    cr_assert_eq(cw_api_prefetch_end(prefetch), CUWARDEN_OK);
+    make_and_start();
+    for (int i = 0; i < 5; i++)
+        pthread_create(&threads[i], NULL, i < 4 ? end_again_and_again : ask_again_and_again, NULL);
+    for (int i = 0; i < 5; i++)
+        pthread_join(threads[i], NULL);
+    cr_expect_eq(atomic_load(&was_read), 0);
 }
