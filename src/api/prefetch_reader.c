@@ -163,6 +163,26 @@ static void leave(const struct cw_prefetch_row *row, int pushed)
     cw_prefetches.places->leave(row->own.place.context, pushed);
 }
 
+/* After the last copy out of the half. */
+static int mark(const struct cw_prefetch_row *row, struct cw_prefetch_half *half)
+{
+    int code = cw_prefetch_driver->event_record(half->empty, row->stream);
+
+    half->is_unmarked = code != 0;
+    return code;
+}
+
+/* 0: the device has read the half. An event that is recorded late stands for more than the last
+ * copy, which is as good. */
+static int ask(const struct cw_prefetch_row *row, struct cw_prefetch_half *half)
+{
+    int code = half->is_unmarked ? mark(row, half) : 0;
+
+    if (code == 0 && half->is_busy)
+        code = cw_prefetch_driver->event_query(half->empty);
+    return code;
+}
+
 /* The half can be filled, or the request has failed; HELD_UP: not yet. Also an empty half goes with
  * its context: it is there, and its end waits for what is read now. */
 static enum outcome look_at_half(const struct cw_prefetch_row *row, struct cw_prefetch_half *half,
@@ -174,7 +194,7 @@ static enum outcome look_at_half(const struct cw_prefetch_row *row, struct cw_pr
         return HELD_UP;
     code = enter(row, &pushed);
     if (code == 0) {
-        code = half->is_busy ? cw_prefetch_driver->event_query(half->empty) : 0;
+        code = ask(row, half);
         leave(row, pushed);
     }
     end_handing();
@@ -205,13 +225,15 @@ static int begin(const struct cw_prefetch_row *row, struct cw_prefetch_request *
 static int submit(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
                   struct cw_prefetch_half *half, uint64_t bytes, int is_last)
 {
-    int code = request->has_begun ? 0 : begin(row, request);
+    int marked, code = request->has_begun ? 0 : begin(row, request);
 
     if (code == 0 && bytes != 0) {
         code = cw_prefetch_memory->upload(request->to + request->handed, half->data, bytes,
                                           row->stream);
         /* Also after a failure: what was submitted before is still to be waited for. */
-        half->is_busy = cw_prefetch_driver->event_record(half->empty, row->stream) == 0;
+        half->is_busy = 1;
+        marked = mark(row, half);
+        code = code != 0 ? code : marked;
         row->turn = (row->turn + 1) % CW_PREFETCH_HALVES;
     }
     if (code == 0 && is_last)

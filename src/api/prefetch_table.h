@@ -34,10 +34,11 @@ struct cw_prefetch_events {
 
 /* The reader's. */
 struct cw_prefetch_half {
-    char *data;     /* constant as long as the row is somebody's */
-    void *empty;    /* so is this: the event after its last copy */
-    int is_busy;    /* the event may not have passed */
-    uint64_t bytes; /* that were read into it, for the driver */
+    char *data;      /* constant as long as the row is somebody's */
+    void *empty;     /* so is this: the event after its last copy */
+    int is_busy;     /* the event may not have passed */
+    int is_unmarked; /* nor does it stand for the last copy: it could not be recorded */
+    uint64_t bytes;  /* that were read into it, for the driver */
 };
 
 struct cw_prefetch_row {

@@ -490,3 +490,32 @@ Test(prefetches_disturbed, of_several_ends_at_once_one_ends_it_and_none_lets_the
         pthread_join(threads[i], NULL);
     cr_expect_eq(atomic_load(&was_read), 0);
 }
+
+/* ---- a driver that refuses ---- */
+
+static _Atomic unsigned records;
+
+/* The event after the copy out of the first half: `begin` comes before it. */
+static int record_fails_once(void *event, void *stream)
+{
+    (void)event;
+    (void)stream;
+    return atomic_fetch_add(&records, 1) == 1 ? 2 : 0;
+}
+
+Test(prefetches_disturbed, fill_no_half_whose_copy_could_not_be_marked_before_it_is_over)
+{
+    ops.event_record = record_fails_once;
+    start(CHUNK);
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_DRIVER);
+    cr_expect_not_null(strstr(cw_api_error_text(CUWARDEN_DRIVER), "the driver's code is 2"));
+    start(FILE_BYTES); /* its second chunk would be read into that half */
+    await(&device.uploads, 2);
+    (void)usleep(20000);
+    cr_expect_eq(device.uploads, 2);
+    cr_expect_eq(memcmp(halves, content, CHUNK), 0);
+    atomic_store(&device.is_done, 1);
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 2, NULL), CUWARDEN_OK);
+    cr_expect_eq(memcmp(block, content, FILE_BYTES), 0);
+    cr_expect(now().failed == 1 && now().arrived == 1);
+}
