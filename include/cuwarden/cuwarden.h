@@ -1514,11 +1514,11 @@ static inline int cuwarden_prefetch_stage(uint64_t prefetch, uint64_t number, in
  * came: fewer than were asked for if the file ends before, or if it was cancelled. *out_bytes may
  * be NULL. SYSTEM: the file cannot be opened or read (the text names it, and the errno); NOT_FOUND:
  * there is no such prefetch or request, 16 later ones were started (so it has arrived, or failed),
- * or the block was freed before its file was read; DRIVER: the driver refused, or the context has
- * ended; BUSY: a stream is captured, or a context ends, maybe since this waits: ask again;
- * NOT_ACTIVE: the process ends. After a failure some of the bytes may have come. In any thread,
- * also while another starts one. It looks from time to time, so it may return late by a few per
- * cent of what the request takes.
+ * or the block was freed before its file was read; OUT_OF_HOST: there is no thread to read it any
+ * more; DRIVER: the driver refused, or the context has ended; BUSY: a stream is captured, or a
+ * context ends, maybe since this waits: ask again; NOT_ACTIVE: the process ends. After a failure
+ * some of the bytes may have come. In any thread, also while another starts one. It looks from time
+ * to time, so it may return late by a few per cent of what the request takes.
  */
 static inline int cuwarden_prefetch_wait(uint64_t prefetch, uint64_t number, uint64_t *out_bytes)
 {

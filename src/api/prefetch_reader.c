@@ -368,6 +368,23 @@ static void read_files(void)
     }
 }
 
+/* There is no reader: what waits for it fails. The files stay the requests', as of all that end. */
+static void fail_all_locked(int error)
+{
+    for (unsigned i = 0; i < CW_PREFETCHES; i++) {
+        struct cw_prefetch_row *row = cw_prefetch_row_at(i);
+
+        for (; has_work_locked(row); row->next++) {
+            struct cw_prefetch_request *request = cw_prefetch_at(row, row->next);
+
+            cw_prefetch_cut_locked(request, error);
+            request->stage = CUWARDEN_ARRIVED;
+            row->failed += request->error != CUWARDEN_OK;
+        }
+    }
+    cw_prefetch_guard_locked();
+}
+
 int cw_prefetch_wake(void)
 {
     int is_first, rc = 0;
@@ -380,6 +397,7 @@ int cw_prefetch_wake(void)
     if (is_first && cw_prefetch_thread(read_files) != 0) {
         cw_lock_acquire(&cw_prefetches.lock);
         is_running = 0;
+        fail_all_locked(CUWARDEN_OUT_OF_HOST);
         cw_lock_release(&cw_prefetches.lock);
         rc = -1;
     }

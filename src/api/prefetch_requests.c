@@ -18,6 +18,12 @@ static int refused(const struct cw_prefetch_row *row, int code, const char *what
     return cw_rows_refused(&cw_prefetches, &row->own, code, what);
 }
 
+static int no_reader(const struct cw_prefetch_row *row)
+{
+    return cw_api_fail(CUWARDEN_OUT_OF_HOST, "prefetch '%s' cannot have a thread that reads",
+                       row->own.name);
+}
+
 /* ---- starting ---- */
 
 static int check_start(const struct cw_prefetch_row *row, struct cw_prefetch_request *wanted,
@@ -90,16 +96,16 @@ static int check_room(struct cw_prefetch_row *row)
 static void publish(struct cw_prefetch_row *row, const struct cw_prefetch_request *wanted)
 {
     struct cw_prefetch_request *request = cw_prefetch_at(row, row->last + 1);
-    char *old_path;
+    struct cw_prefetch_request old;
 
     cw_lock_acquire(&cw_prefetches.lock);
-    old_path = request->path;
+    old = *request;
     *request = *wanted;
     request->number = ++row->last;
     cw_prefetch_guard_locked();
     cw_lock_release(&cw_prefetches.lock);
-    if (old_path != NULL)
-        cw_mem_free(old_path, strlen(old_path) + 1);
+    if (old.number != 0)
+        give_file_back(&old);
 }
 
 static int start(struct cw_prefetch_row *row, struct cw_prefetch_request *wanted, void *stream)
@@ -117,12 +123,12 @@ static int start(struct cw_prefetch_row *row, struct cw_prefetch_request *wanted
     if (code != 0)
         return refused(row, code, "start");
     if (cw_prefetch_wake() != 0)
-        return cw_api_fail(CUWARDEN_OUT_OF_HOST, "prefetch '%s' cannot have a thread that reads",
-                           row->own.name);
+        return no_reader(row);
     wanted->number = row->last + 1;
     wanted->tag = cw_tag_here();
     publish(row, wanted);
-    cw_prefetch_wake(); /* it may have gone to rest meanwhile */
+    /* It may have gone to rest meanwhile. If it cannot come back, that is the request's answer. */
+    cw_prefetch_wake();
     return CUWARDEN_OK;
 }
 
@@ -190,6 +196,8 @@ static int fail_as_locked(const struct cw_prefetch_row *row,
 {
     const char *name = row->own.name;
 
+    if (request->error == CUWARDEN_OUT_OF_HOST)
+        return no_reader(row);
     if (request->error == CUWARDEN_DRIVER)
         return refused(row, request->code, "bring a file");
     if (request->error == CUWARDEN_NOT_FOUND)

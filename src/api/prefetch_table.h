@@ -105,7 +105,8 @@ void cw_prefetch_await_reader(const struct cw_prefetch_row *row);
 /* Nothing of it is to be read any more, for this reason if it is one; the lock is held. */
 void cw_prefetch_cut_locked(struct cw_prefetch_request *request, int error);
 
-/* There is something to read: the reader runs, and looks. 0, or -1: no thread can be made. */
+/* There is something to read: the reader runs, and looks. 0, or -1: no thread can be made, and all
+ * that is to be read has failed. */
 int cw_prefetch_wake(void);
 /* Nothing is read any more in this process. */
 int cw_prefetch_is_stopped(void);

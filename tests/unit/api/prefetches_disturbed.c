@@ -5,6 +5,7 @@
  * query. */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -489,6 +490,37 @@ Test(prefetches_disturbed, of_several_ends_at_once_one_ends_it_and_none_lets_the
     for (int i = 0; i < 5; i++)
         pthread_join(threads[i], NULL);
     cr_expect_eq(atomic_load(&was_read), 0);
+}
+
+/* ---- no thread ---- */
+
+/* The first is there until it has rested for a second; no other can be made. */
+static int thread_of_one_rest(void (*work)(void))
+{
+    static unsigned made;
+    unsigned depth = cw_thread.depth;
+
+    if (made++ != 0)
+        return -1;
+    work();
+    cw_thread.depth = depth;
+    return 0;
+}
+
+Test(prefetches_disturbed, a_wait_for_what_no_thread_can_read_ends)
+{
+    int fd = open(path, O_RDONLY), next = dup(fd);
+
+    close(next);
+    cw_api_prefetches_init(&places, &ops, &memory_ops, thread_of_one_rest);
+    cr_expect_eq(cw_api_prefetch_start(prefetch, NULL, fd, 0, 1, block, CUWARDEN_NO_STREAM, NULL),
+                 CUWARDEN_OK);
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_OUT_OF_HOST);
+    cr_expect_eq(start(1), CUWARDEN_OUT_OF_HOST);
+    cr_expect(now().started == 1 && now().failed == 1);
+    cr_expect(!cw_guard_is_on(CW_GUARD_PREFETCH));
+    cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_OK);
+    cr_expect_eq(dup(fd), next); /* the request's is closed */
 }
 
 /* ---- a driver that refuses ---- */
