@@ -183,7 +183,7 @@ static void *wait_for_one(void *out_error)
     return NULL;
 }
 
-TestSuite(prefetches_disturbed, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(prefetches_disturbed, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- a capture of another thread ---- */
 
