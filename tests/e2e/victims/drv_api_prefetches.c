@@ -7,6 +7,8 @@
 #include "api_victim.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +180,51 @@ static void capture(void)
     end();
 }
 
+static sem_t gate;
+
+static void CUDA_CB wait_gate(void *unused)
+{
+    (void)unused;
+    sem_wait(&gate);
+}
+
+static void *wait_for_it(void *out_error)
+{
+    *(int *)out_error = cuwarden_prefetch_wait(prefetch, 0, NULL);
+    return NULL;
+}
+
+/* A capture begins while another thread waits, and what it waits for arrives in it. */
+static void overtaken(void)
+{
+    CUstream other;
+    CUgraph graph;
+    pthread_t thread;
+    int32_t stage = CUWARDEN_READING;
+    int error = CUWARDEN_OK;
+
+    make();
+    MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    sem_init(&gate, 0, 0);
+    MUST(cuLaunchHostFunc(stream, wait_gate, NULL));
+    GIVES(CUWARDEN_OK, start(0, CHUNK, block));
+    while (is_active && stage != CUWARDEN_ARRIVING) {
+        usleep(1000);
+        GIVES(CUWARDEN_OK, cuwarden_prefetch_stage(prefetch, 0, &stage));
+    }
+    CHECK(pthread_create(&thread, NULL, wait_for_it, &error) == 0);
+    usleep(20000);
+    MUST(cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    sem_post(&gate);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(!is_active || error == CUWARDEN_BUSY);
+    MUST(cuStreamEndCapture(other, &graph));
+    MUST(cuGraphDestroy(graph));
+    GIVES(CUWARDEN_OK, cuwarden_prefetch_wait(prefetch, 0, NULL));
+    check_block(block, 0, CHUNK);
+    end();
+}
+
 /* Its context ends under it: it can only be ended. */
 static void contexts(void)
 {
@@ -247,8 +294,9 @@ static void leaves(void)
 static const struct {
     const char *name;
     void (*work)(void);
-} parts[] = {{"files", files},       {"freed", freed},   {"misuse", misuse}, {"capture", capture},
-             {"contexts", contexts}, {"resets", resets}, {"forks", forks},   {"leaves", leaves}};
+} parts[] = {{"files", files},     {"freed", freed},         {"misuse", misuse},
+             {"capture", capture}, {"overtaken", overtaken}, {"contexts", contexts},
+             {"resets", resets},   {"forks", forks},         {"leaves", leaves}};
 
 int main(int argc, char **argv)
 {
