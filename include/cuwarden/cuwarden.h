@@ -1516,9 +1516,10 @@ static inline int cuwarden_prefetch_stage(uint64_t prefetch, uint64_t number, in
  * there is no such prefetch or request, 16 later ones were started (so it has arrived, or failed),
  * or the block was freed before its file was read; OUT_OF_HOST: there is no thread to read it any
  * more; DRIVER: the driver refused, or the context has ended; BUSY: a stream is captured, or a
- * context ends, maybe since this waits: ask again; NOT_ACTIVE: the process ends. After a failure
- * some of the bytes may have come. In any thread, also while another starts one. It looks from time
- * to time, so it may return late by a few per cent of what the request takes.
+ * context ends, before or during the wait, which then holds that up for 60 ms at most; nothing is
+ * lost; NOT_ACTIVE: the process ends. After a failure some of the bytes may have come. In any
+ * thread, also while another starts one. It looks from time to time, so it may return late by a few
+ * per cent of what the request takes.
  */
 static inline int cuwarden_prefetch_wait(uint64_t prefetch, uint64_t number, uint64_t *out_bytes)
 {

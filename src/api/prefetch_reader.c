@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
+#include "api/arrivals.h"
 #include "api/prefetch_table.h"
 #include "base/alarm.h"
 #include "base/sys.h"
@@ -198,7 +199,7 @@ static enum outcome look_at_half(const struct cw_prefetch_row *row, struct cw_pr
         leave(row, pushed);
     }
     end_handing();
-    if (code == CW_TRANSFER_NOT_READY || cw_prefetch_is_capture(code))
+    if (code == CW_TRANSFER_NOT_READY || cw_arrival_is_captured(code))
         return HELD_UP;
     if (code == 0)
         half->is_busy = 0;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "api/arrivals.h"
 #include "api/prefetch_table.h"
 #include "api/row_memory.h"
 #include "base/clock.h"
@@ -296,7 +297,7 @@ static int wait_copied(struct cw_prefetch_row *row, uint64_t number)
     if (code == 0)
         code = cw_prefetch_driver->event_wait(cw_prefetch_events_at(row, number)->done);
     cw_gate_leave_wait();
-    if (code != 0 && !cw_prefetch_is_capture(code))
+    if (code != 0 && !cw_arrival_is_captured(code))
         return refused(row, code, "be waited for");
     cw_prefetch_settle(row);
     error = find(row, number, &seen);

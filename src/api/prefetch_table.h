@@ -85,13 +85,6 @@ cw_prefetch_events_at(const struct cw_prefetch_row *row, uint64_t number)
 /* The row by its place in the table. */
 struct cw_prefetch_row *cw_prefetch_row_at(unsigned index);
 
-/* The driver's code of a call that a capture did not allow: the call has told nothing, and is to be
- * made again (cuda.h). */
-static inline int cw_prefetch_is_capture(int code)
-{
-    return code >= 900 && code <= 907;
-}
-
 /* Whatever has arrived is counted, unless the gate is closed. Does not wait; the row's context is
  * current. */
 void cw_prefetch_settle(struct cw_prefetch_row *row);

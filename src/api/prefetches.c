@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "api/arrivals.h"
 #include "api/blocks.h"
 #include "api/prefetch_table.h"
 #include "base/clock.h"
@@ -82,7 +83,7 @@ static int ask(const struct cw_prefetch_row *row, const struct cw_prefetch_event
     if (code == 0 && cw_prefetch_driver->event_elapsed(events->begin, events->done, out_ns) != 0)
         *out_ns = 0;
     cw_gate_leave();
-    return cw_prefetch_is_capture(code) ? CW_TRANSFER_NOT_READY : code;
+    return cw_arrival_is_captured(code) ? CW_TRANSFER_NOT_READY : code;
 }
 
 static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
