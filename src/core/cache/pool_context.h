@@ -140,10 +140,12 @@ void cw_pool_context_leave_free(struct cw_pool_context *pool_context);
 
 /*
  * Around any free by the driver, of ours or the program's. It waits for the context's work, and
- * cuCtxRecordEvent in another thread waits for the free (`record-context-beside-a-free` in
- * docs/measurements.md): for as long as a kernel runs, which may be until that very thread does
- * something more, and inside the gate, so that no capture could begin. So events are recorded
- * inside the gate only if nobody is inside a free; enter lets those pass that were quicker.
+ * whatever another thread does in that context waits for the free (`*-beside-a-free` in
+ * docs/measurements.md), as without us. But a thread at work in another context does not, and its
+ * blocks wait for this context, too: an event recorded here would keep it for as long as a kernel
+ * runs, which may be until that very thread does something more; and inside the gate, so that no
+ * capture could begin anywhere. So events are made and recorded inside the gate only if nobody is
+ * inside a free; enter lets those pass that were quicker.
  */
 void cw_pool_context_enter_driver(struct cw_pool_context *pool_context);
 void cw_pool_context_leave_driver(struct cw_pool_context *pool_context);

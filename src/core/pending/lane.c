@@ -60,6 +60,11 @@ uint64_t cw_lane_bytes(uint8_t device)
     return sum;
 }
 
+uint64_t cw_lane_own_bytes(uint8_t device)
+{
+    return atomic_load_explicit(&held_bytes[cw_thread_slot()][device], memory_order_relaxed);
+}
+
 /* ---- inside the slot, or while its owner is stopped ---- */
 
 static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)

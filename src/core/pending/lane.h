@@ -37,6 +37,8 @@ uint32_t cw_lane_most_blocks(void);
 
 /* Bytes on a device, or of pinned memory, in all lanes. */
 uint64_t cw_lane_bytes(uint8_t device);
+/* The same in the calling thread's. */
+uint64_t cw_lane_own_bytes(uint8_t device);
 
 /* ---- the calling thread's ---- */
 

@@ -23,10 +23,13 @@
 
 /* How long the end of a context waits for batches that other threads have in hand. */
 #define HANDS_NS UINT64_C(1000000000)
-/* Pending blocks and bytes of one size beyond which a request waits; of all sizes so many bytes, or
- * as many as the program has ever had on the device. */
+/* Pending blocks and bytes of one size beyond which a request waits. */
 #define MUCH_BLOCKS 8u
 #define MUCH_BYTES  ((uint64_t)64 << 20)
+/* And of all sizes, in terms of what the program has ever had. Programs free in bursts, a training
+ * loop all that it had within a step: with 1, a request would wait for the step just submitted, and
+ * the device run dry. */
+#define BACKLOG_PEAKS 2u
 /* Batches that one free may give up: as many as keep ahead of the one that it may close. */
 #define GIVE_UP_QUERIES 2u
 
@@ -303,14 +306,17 @@ int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class)
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
 {
     uint64_t bytes = listed_of(pool, size_class) + cw_thread_cache_pending(pool, size_class);
-    uint64_t all;
 
-    if (bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class))
-        return 1;
-    all = cw_pending_bytes(pool->device);
-    return all > MUCH_BYTES &&
-           all > atomic_load_explicit(&cw_session.arena.header->device[pool->device].peak_bytes,
-                                      memory_order_relaxed);
+    return bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class);
+}
+
+int cw_pending_is_backlog(const struct cw_pool *pool)
+{
+    const struct cw_live_device *device = &cw_session.arena.header->device[pool->device];
+    uint64_t bytes = cw_bucket_listed(pool->device) + cw_lane_own_bytes(pool->device);
+
+    return bytes > MUCH_BYTES &&
+           bytes / BACKLOG_PEAKS > atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);
 }
 
 static struct cw_batch *take_any(struct cw_pool_context *pool_context, enum source *out_from)

@@ -17,8 +17,8 @@
  * Memory in rotation is what makes events cheap: as long as a thread has little pending of a size
  * it takes one block more from the driver rather than close its batch, and so one event is for many
  * blocks. When much of a size is pending its request waits for the oldest batch, as the driver's
- * own free would have waited before. So does any request when more is pending than the program has
- * ever had: one of many sizes, ahead of an H100, held five times its own memory.
+ * own free would have waited before. So does any request when more is pending than twice what the
+ * program has ever had: one of many sizes, ahead of an H100, held five times its own memory.
  *
  * Tickets: one counter for the process, stamped into a batch at each free, drawn by each
  * synchronisation before it starts. A ticket larger than the stamp began after the free.
@@ -72,6 +72,9 @@ uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queri
 int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class);
 /* 1 if so much is pending that a request waits. */
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class);
+/* 1 if more of all sizes is pending than twice what the program has ever had on the device, of what
+ * this thread can wait for: in the lists and its own lane. */
+int cw_pending_is_backlog(const struct cw_pool *pool);
 /* Waits for the oldest batch of the pool context, as long as there is patience
  * (core/pending/patience.h), and hands its blocks over. Returns how many; 0: there is no batch, it
  * is not ready, or the gate is closed. */

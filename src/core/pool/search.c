@@ -90,7 +90,7 @@ static CW_NOINLINE uint32_t take_pending(struct cw_pool *pool, struct cw_size_fi
         if (cw_pending_harvest(pool->pool_context, QUERIES, CW_SEARCH_HARVEST, 0) != 0)
             block = take_ready(pool, fit);
     }
-    while (block == 0 && cw_pending_is_much(pool, size_class) &&
+    while (block == 0 && (cw_pending_is_much(pool, size_class) || cw_pending_is_backlog(pool)) &&
            cw_pending_await(pool->pool_context) != 0)
         block = take_ready(pool, fit);
     return block;

@@ -10,7 +10,8 @@
  *   device, context, trim: another device or context, where nothing runs, needs memory
  *   vain, vain_thread, vain_pending: more memory is asked for than there is with all that is idle;
  *           after another thread was at work, and with frees put off
- *   beside  a thread waits in the driver's free, another one frees, and a third captures
+ *   beside  a thread waits in the driver's free, another one frees, and a third captures in another
+ *           context: in the same one each of its calls would wait, too, on a GPU
  *   peer    one waits there, and another one frees in a second context before it ends the kernel
  *   left    a block of the fallback was freed in stream order, and small blocks are freed
  */
@@ -314,10 +315,13 @@ static void *free_waiting(void *block)
 static void run_beside(void)
 {
     pthread_t thread[2];
+    CUcontext other;
     CUstream own;
     CUgraph graph;
 
+    MUST(cuCtxCreate_v2(&other, 0, 0));
     MUST(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+    MUST(cuCtxSetCurrent(context));
     for (int i = 0; i < 2; i++)
         MUST(cuMemAlloc(&waiting[i], LARGE));
     start_kernel();
@@ -325,11 +329,12 @@ static void run_beside(void)
         start_threads(&thread[i], 1, free_waiting, &waiting[i]);
         usleep(100000);
     }
+    MUST(cuCtxSetCurrent(other));
     MUST(cuStreamBeginCapture(own, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     MUST(cuStreamEndCapture(own, &graph));
     MUST(cuGraphDestroy(graph));
     say("running: %d", is_running());
-    end_kernel();
+    end_elsewhere();
     join_threads(thread, 2);
 }
 
