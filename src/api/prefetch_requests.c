@@ -239,10 +239,11 @@ int cw_api_prefetch_stage(uint64_t prefetch, uint64_t number, int32_t *out)
     struct cw_row_visit visit;
     int error = out == NULL ? cw_api_fail(CUWARDEN_INVALID, "a stage needs a place")
                             : cw_rows_begin_call(&cw_prefetches, prefetch, 0, &visit);
-    struct cw_prefetch_row *row = cw_prefetch_of(&visit);
+    struct cw_prefetch_row *row;
 
     if (error != CUWARDEN_OK)
         return error;
+    row = cw_prefetch_of(&visit);
     cw_prefetch_settle(row);
     error = refused(row, cw_prefetch_lost_code(row), "go on");
     if (error == CUWARDEN_OK)
