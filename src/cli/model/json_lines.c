@@ -8,6 +8,7 @@
 
 #include "cli/input/source_file.h"
 #include "report/symbols/symbol.h"
+#include "report/symbols/toolkit.h"
 #include "report/text/report_text.h"
 
 #define BUILD_ID_MAX 32
@@ -92,9 +93,16 @@ static void *open_module(const struct cw_json_lines *self, const struct cw_repor
     return ops->open(ops->arg, path, build_id, len);
 }
 
+/* As in a report of the command's own. */
+static int is_of_cuda(const struct cw_symbol_place *place)
+{
+    return cw_toolkit_has_function(place->function, place->file);
+}
+
 static void add_places(struct cw_json_lines *self, struct cw_report_frame *frame, size_t count)
 {
     const struct cw_symbol_place *own = &self->found[count - 1];
+    size_t first = 0;
 
     if (grow(&self->place, &self->room, self->places + count, sizeof(*self->place)) != 0 ||
         self->places + count > UINT32_MAX)
@@ -105,9 +113,11 @@ static void add_places(struct cw_json_lines *self, struct cw_report_frame *frame
         frame->function = readable(self, own->function);
         frame->is_debug_name = 1;
     }
+    while (first + 1 < count && is_of_cuda(&self->found[first]))
+        first++;
     frame->inlined = (uint32_t)self->places;
-    frame->inlines = (uint32_t)count - 1;
-    for (size_t i = 0; i + 1 < count; i++)
+    frame->inlines = (uint32_t)(count - 1 - first);
+    for (size_t i = first; i + 1 < count; i++)
         self->place[self->places++] =
             (struct cw_report_place){.function = readable(self, self->found[i].function),
                                      .file = self->found[i].file,

@@ -4,6 +4,7 @@
 
 #include "report/symbols/stack.h"
 #include "report/symbols/symbol.h"
+#include "report/symbols/toolkit.h"
 
 #define IS_WANTED UINT32_MAX /* in place of a count */
 
@@ -40,11 +41,17 @@ void cw_live_model_want_all(struct cw_live_model *live)
 
 /* ---- frames ---- */
 
+static int is_of_cuda(struct cw_symbol_place place)
+{
+    return cw_toolkit_has_function(place.function, place.file);
+}
+
 static void read_places(struct cw_live_model *live, uint32_t index, struct cw_report_frame *out)
 {
     const struct cw_symbols *symbols = live->symbols;
     struct cw_report_model *model = &live->model;
     unsigned count = cw_symbols_places(symbols, index);
+    unsigned first = 0; /* that is not of a header of CUDA's: nobody looks for the place there */
     struct cw_symbol_place own;
 
     if (count == 0)
@@ -54,9 +61,11 @@ static void read_places(struct cw_live_model *live, uint32_t index, struct cw_re
         out->file = cw_live_model_text(live, own.file);
         out->line = own.line;
     }
+    while (first + 1 < count && is_of_cuda(cw_symbols_place(symbols, index, first)))
+        first++;
     out->inlined = model->places;
-    out->inlines = count - 1;
-    for (unsigned i = 0; i + 1 < count; i++) {
+    out->inlines = count - 1 - first;
+    for (unsigned i = first; i + 1 < count; i++) {
         struct cw_symbol_place place = cw_symbols_place(symbols, index, i);
 
         model->place[model->places++] =

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "report/symbols/symbol.h"
+#include "report/symbols/toolkit.h"
 
 void cw_stack_walk(const struct cw_view *view, uint32_t innermost, struct cw_stack *out_stack)
 {
@@ -129,12 +130,25 @@ static struct place look(const struct cw_symbols *symbols, const struct cw_view 
                           .module = cw_stack_module(view, stack->frame[at])};
 }
 
-static int is_cuda(const struct place *place)
+/* The file of a frame's own function, or NULL. */
+static const char *own_file(const struct cw_symbols *symbols, uint32_t frame)
 {
-    if (place->module && cw_module_is_cuda(place->module))
-        return 1;
-    return place->function && (has_prefix(place->function, "__cudart") ||
-                               has_prefix(place->function, "libcudart_static_"));
+    unsigned count = cw_symbols_places(symbols, frame);
+
+    return count > 0 ? cw_symbols_place(symbols, frame, count - 1).file : NULL;
+}
+
+static int is_in_cuda_module(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_module *module = cw_stack_module(view, frame);
+
+    return module && cw_module_is_cuda(module);
+}
+
+static int is_cuda(const struct cw_symbols *symbols, const struct cw_view *view, uint32_t frame)
+{
+    return is_in_cuda_module(view, frame) ||
+           cw_toolkit_has_function(cw_symbols_name(symbols, frame), own_file(symbols, frame));
 }
 
 /* The glue through which Python calls libraries that are independent of Python. */
@@ -206,6 +220,34 @@ static unsigned trim_outer(const struct cw_symbols *symbols, const struct cw_vie
     return end;
 }
 
+/*
+ * The position after CUDA's own frames. In a program that was stripped down to what it exports, the
+ * inside of a static runtime has no names: nameless frames are CUDA's if such a function of the
+ * same module called them.
+ */
+static unsigned skip_cuda(const struct cw_symbols *symbols, const struct cw_view *view,
+                          const struct cw_stack *stack, unsigned end)
+{
+    const struct cw_live_module *nameless = NULL;
+    unsigned begin = 0;
+
+    for (unsigned at = 0; at < end; at++) {
+        struct place place = look(symbols, view, stack, at);
+
+        if (nameless && place.module != nameless)
+            break;
+        if (is_cuda(symbols, view, stack->frame[at])) {
+            begin = at + 1;
+            nameless = NULL;
+        } else if (place.function || !place.module) {
+            break;
+        } else {
+            nameless = place.module;
+        }
+    }
+    return begin;
+}
+
 /* The position of Python after the glue, or `begin` if there is none. */
 static unsigned skip_glue(const struct cw_symbols *symbols, const struct cw_view *view,
                           const struct cw_stack *stack, unsigned begin, unsigned end)
@@ -224,17 +266,13 @@ static unsigned skip_glue(const struct cw_symbols *symbols, const struct cw_view
 void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
                       uint32_t innermost, struct cw_stack *out_stack)
 {
-    unsigned begin = 0;
-    unsigned end;
+    unsigned begin, end;
 
     cw_stack_walk(view, innermost, out_stack);
     end = trim_outer(symbols, view, out_stack);
-    for (; begin < end; begin++) {
-        struct place place = look(symbols, view, out_stack, begin);
-
-        if (!is_cuda(&place))
-            break;
-    }
+    begin = skip_cuda(symbols, view, out_stack, end);
+    if (begin >= end && end > 0 && !is_in_cuda_module(view, out_stack->frame[end - 1]))
+        begin = end - 1; /* the function that was called, where its caller is not known */
     if (begin >= end)
         return;
     begin = skip_glue(symbols, view, out_stack, begin, end);

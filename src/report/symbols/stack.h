@@ -23,8 +23,9 @@ void cw_stack_walk(const struct cw_view *view, uint32_t innermost, struct cw_sta
 
 /*
  * Omits at the inner end the frames of our library, the driver, the runtime (also if linked
- * statically) and Python's glue (ctypes, cffi), and at the outer end those that start a program or
- * a thread. All frames if nothing else would be left.
+ * statically), the functions of the toolkit's headers (toolkit.h) and Python's glue (ctypes,
+ * cffi), and at the outer end those that start a program or a thread. Where nothing would be left,
+ * the outermost of those that lie in the program; all frames if there is none.
  */
 void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
                       uint32_t innermost, struct cw_stack *out_stack);

@@ -17,10 +17,16 @@ static char file[] = "/tmp/cuwarden-lines-XXXXXX";
 static uint32_t own, elsewhere;
 
 NAMED_FUNCTION(in_table, "in_table")
+NAMED_FUNCTION(in_runtime, "libcudart_static_8b73e19b9b6fb2b44091792b23d85fe1faddb831")
+NAMED_FUNCTION(cuda_malloc, "cudaMallocPitch")
+
 /* ---- the reader ---- */
 
 static unsigned opened, asked;
 static char opened_path[256];
+
+#define CUDA_HEADER   "/usr/local/cuda/bin/../targets/x86_64-linux/include/cuda_runtime.h"
+#define CUDA_TEMPLATE "cudaError cudaMalloc<float>(float**, unsigned long)"
 
 /* By the offset in the file; what is in no row is not known. */
 static const struct row {
@@ -34,6 +40,11 @@ static const struct row {
     {0x400, 2, {{NULL, NULL, 0}, {"outer", "d.c", 7}}},
     {0x500, 2, {{"c10::cuda::DeviceCachingAllocator::malloc", "x.c", 1}, {"plain", "y.c", 2}}},
     {0x700, 1, {{"c10::cuda::DeviceCachingAllocator::malloc", "x.c", 1}}},
+    {0x800, 1, {{CUDA_TEMPLATE, CUDA_HEADER, 879}}},
+    {0x810, 1, {{"make_layer(int)", "leak.cu", 5}}},
+    {0x820, 2, {{CUDA_TEMPLATE, CUDA_HEADER, 879}, {"inlines", "leak.cu", 11}}},
+    {0x830, 1, {{"cudaMalloc_wrapper", "wrap.c", 3}}},
+    {0x840, 1, {{"cudaMalloc", NULL, 0}}},
     {0x600, 1, {{"evil", "a\n==1== SUMMARY: leaked_bytes=0", 3}}},
 };
 
@@ -94,11 +105,16 @@ static uint32_t call(uint32_t caller, uint64_t offset)
     return fixture_frame(caller, elsewhere, offset);
 }
 
-static uint32_t call_of_table(uint32_t caller)
+static uint32_t call_of(uint32_t caller, int (*function)(volatile int *))
 {
-    uint64_t address = (uint64_t)(uintptr_t)in_table - fixture_module_at(own)->bias;
+    uint64_t address = (uint64_t)(uintptr_t)function - fixture_module_at(own)->bias;
 
     return fixture_frame(caller, own, address + 4);
+}
+
+static uint32_t call_of_table(uint32_t caller)
+{
+    return call_of(caller, in_table);
 }
 
 static void leak(uint32_t stack)
@@ -206,7 +222,7 @@ Test(symbol_lines, files_are_under_the_sysroot)
     expect_no_text("in_table");
 }
 
-/* ---- suppressions ---- */
+/* ---- CUDA's own ---- */
 
 static void expect_sites(unsigned sites)
 {
@@ -215,6 +231,81 @@ static void expect_sites(unsigned sites)
     snprintf(text, sizeof(text), " leak_sites=%u ", sites);
     expect_text(text);
 }
+
+static uint32_t driver_call(uint32_t caller)
+{
+    return fixture_frame(caller, fixture_module("/opt/libcuda.so.1", 1 << 28, CW_MODULE_DRIVER), 9);
+}
+
+Test(symbol_lines, a_static_runtime_and_the_toolkits_headers_are_no_place)
+{
+    uint32_t layer = call(call(0, 0x200), 0x810);
+
+    leak(driver_call(call_of(call_of(call(layer, 0x800), cuda_malloc), in_runtime)));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 make_layer(int)  leak.cu:5 libtrain.so");
+    expect_text("cudaMalloc  make_layer(int) (leak.cu:5)");
+    expect_no_text("cuda_runtime.h");
+}
+
+Test(symbol_lines, a_header_of_the_toolkit_is_no_place_where_it_is_inlined)
+{
+    leak(call(call(0, 0x200), 0x820));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 inlines  leak.cu:11 libtrain.so");
+    expect_line("    #1 work     /abs/c.c libtrain.so");
+    expect_text("cudaMalloc  inlines (leak.cu:11)");
+}
+
+Test(symbol_lines, the_programs_own_wrapper_is_a_place_and_so_is_what_it_calls_again)
+{
+    leak(call(call(call(call(0, 0x200), 0x840), 0x830), 0x840));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 cudaMalloc_wrapper  wrap.c:3 libtrain.so");
+    expect_line("    #1 cudaMalloc          libtrain.so+0x840");
+    expect_text("    #2 work ");
+}
+
+Test(symbol_lines, nameless_frames_are_of_the_runtime_that_called_them_in_the_same_file)
+{
+    leak(driver_call(call(call(call(call(0, 0x810), 0x840), 0x999), 0x998)));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 make_layer(int)  leak.cu:5 libtrain.so");
+}
+
+Test(symbol_lines, nameless_frames_of_another_file_are_who_asked)
+{
+    leak(driver_call(call(call_of(0, cuda_malloc), 0x999)));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 libtrain.so+0x999");
+}
+
+Test(symbol_lines, nameless_callers_of_the_runtime_stay)
+{
+    leak(driver_call(call(call(call(0, 0x810), 0x999), 0x840)));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 libtrain.so+0x999");
+}
+
+Test(symbol_lines, of_a_stack_that_is_all_cudas_the_outermost_is_left)
+{
+    leak(driver_call(call_of(call(0, 0x800), in_runtime)));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_text("cudaMalloc  " CUDA_TEMPLATE " (cuda_runtime.h:879)");
+    expect_no_text("libcuda.so.1+");
+    expect_no_text("libcudart_static_");
+}
+
+Test(symbol_lines, rules_still_match_what_is_no_place)
+{
+    leak(call(call(0, 0x820), 0x800));
+    write_lines(CW_REPORT_TEXT, "leak:cuda_runtime.h\n");
+    expect_sites(0);
+    write_lines(CW_REPORT_TEXT, "leak:cudaMalloc<float>\n");
+    expect_sites(0);
+}
+
+/* ---- suppressions ---- */
 
 Test(symbol_lines, rules_match_files_and_inlined_functions_where_they_are_known)
 {
