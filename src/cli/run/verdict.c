@@ -409,6 +409,26 @@ static void note_graphs(struct cw_run_verdict *verdict, const struct cw_report_m
         verdict->has_graphs |= model->snapshot.site[i].kind == CW_KIND_GRAPH;
 }
 
+/* One that was refused has had its warning when the process started. */
+static void note_audit(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+{
+    const struct cw_report_audit *audit = &model->audit;
+    const char *why = "CUPTI reports when the process ends";
+
+    if (audit->status == CW_AUDIT_DONE) {
+        verdict->audited++;
+        verdict->audit_findings += audit->all_findings;
+        verdict->audit_dropped += audit->dropped + audit->not_kept;
+    } else if (audit->status == CW_AUDIT_CUT || audit->status == CW_AUDIT_RUNNING) {
+        verdict->unaudited++;
+        if (audit->status == CW_AUDIT_CUT)
+            why = audit->why;
+        else if (!model->is_alive)
+            why = "the process was killed";
+        snprintf(verdict->audit_why, sizeof(verdict->audit_why), "%s", why);
+    }
+}
+
 static void note_unseen(struct cw_run_verdict *verdict, const struct cw_process_facts *process)
 {
     if (process->unseen)
@@ -435,6 +455,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     note_unseen(verdict, &model->process);
     note_full_device(verdict, model);
     note_graphs(verdict, model);
+    note_audit(verdict, model);
     visit_events(model, add_finding, &adding);
     if (!model->is_killed) {
         add_leaks(&adding);

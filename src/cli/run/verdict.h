@@ -2,7 +2,7 @@
 /*
  * The verdict on a run: what a person has to know, in at most CW_RUN_VERDICT_LINES lines, over all
  * processes. What comes first matters most: memory errors, out of memory, leaks, growth and the
- * caches of frameworks, the peak and who held it, the one command that tells more.
+ * caches of frameworks, the audit, the peak and who held it, the one command that tells more.
  *
  * Equal findings of several processes (same binaries, same stack) are one. Owns what it prints:
  * models need not outlive their adding.
@@ -47,7 +47,10 @@ struct cw_run_verdict {
     uint8_t has_tensors;      /* and told of them */
     char framework_error[96]; /* why it could not */
     uint64_t held_bytes;      /* until exit */
-    char oom_uuid[48]; /* of the device on which memory ran out last; "": none, or not known */
+    /* Processes that CUPTI has audited, and those in which that was asked for and broke off. */
+    uint64_t audited, unaudited, audit_findings, audit_dropped;
+    char audit_why[160]; /* it broke off in the last of these */
+    char oom_uuid[48];   /* of the device on which memory ran out last; "": none, or not known */
     uint64_t cache_bytes[CW_CACHE_COUNT]; /* of devices, kept by caches of frameworks */
     struct cw_verdict_peak gpu, host;     /* neither hides the other */
     uint8_t has_several;                  /* a process had memory on several GPUs */

@@ -70,17 +70,20 @@ static int say_item(struct page *page, const char *item)
     return 1;
 }
 
-/* A line that is longer than the screen stays whole: the terminal breaks it, and a log has room. */
+/* A line that is longer than the screen stays whole: the terminal breaks it, and a log has room.
+ * With troubles of all kinds there is no room for what comes last. */
 static void end_line(struct page *page)
 {
     char shown[LINE_MAX_BYTES];
 
     cw_truncate(shown, sizeof(shown), page->line, LINE_MAX_COLUMNS);
-    fprintf(page->out, "%s%s\n", page->ending->prefix, shown);
+    if (page->left > 0) {
+        fprintf(page->out, "%s%s\n", page->ending->prefix, shown);
+        page->left--;
+    }
     page->len = 0;
     page->line[0] = '\0';
     page->items = 0;
-    page->left--;
 }
 
 /* Where it is, told apart from the others beside it. */
@@ -147,12 +150,13 @@ static void add_eviction(const struct cw_run_finding *error, char *item, size_t 
                  cw_format_size(size, sizeof(size), error->bytes));
 }
 
-static void format_error(const struct cw_run_finding *error, const char *place, char *item,
-                         size_t cap)
+/* all: errors; where they are one finding the line has its number already. */
+static void format_error(const struct cw_run_finding *error, uint64_t all, const char *place,
+                         char *item, size_t cap)
 {
     char name[CW_ERROR_NAME_MAX], times[TIMES_MAX] = "";
 
-    if (error->count > 1)
+    if (error->count > 1 && error->count < all)
         snprintf(times, sizeof(times), " (%" PRIu64 " times)", error->count);
     if (error->kind == CW_FOUND_FATAL)
         snprintf(item, cap, "%s in %s%s at %s", cw_error_format(name, sizeof(name), error->code),
@@ -163,7 +167,7 @@ static void format_error(const struct cw_run_finding *error, const char *place, 
 }
 
 /* Those of a kind in the order of their weight. Returns how many errors that are. */
-static uint64_t say_errors_of(struct page *page, enum cw_finding_kind kind)
+static uint64_t say_errors_of(struct page *page, enum cw_finding_kind kind, uint64_t all)
 {
     struct cw_run_finding *error[CW_FINDINGS_SHOWN];
     unsigned errors = cw_findings_rank(&page->verdict->findings, kind, error);
@@ -171,7 +175,7 @@ static uint64_t say_errors_of(struct page *page, enum cw_finding_kind kind)
     uint64_t said = 0;
 
     for (unsigned i = 0; i < errors; i++) {
-        format_error(error[i], place_of(error[i], error, errors), item, sizeof(item));
+        format_error(error[i], all, place_of(error[i], error, errors), item, sizeof(item));
         if (say_item(page, item))
             said += error[i]->count;
     }
@@ -187,8 +191,8 @@ static void say_errors(struct page *page)
         return;
     say_count(page, errors, "memory error");
     say(page, ": ");
-    said = say_errors_of(page, CW_FOUND_FATAL);
-    said += say_errors_of(page, CW_FOUND_INVALID_FREE);
+    said = say_errors_of(page, CW_FOUND_FATAL, errors);
+    said += say_errors_of(page, CW_FOUND_INVALID_FREE, errors);
     if (said == 0)
         say(page, "places not known");
     else if (said < errors)
@@ -261,6 +265,16 @@ static void say_leaked(struct page *page)
         say(page, " from %zu call sites", verdict->leak_sites);
 }
 
+/* Whether these are less than what leaked, so that nobody adds them up. */
+static int are_some(const struct page *page, struct cw_run_finding *const *leak, unsigned leaks)
+{
+    uint64_t blocks = 0;
+
+    for (unsigned i = 0; i < leaks; i++)
+        blocks += leak[i]->blocks;
+    return blocks < page->verdict->leaked_blocks;
+}
+
 /* A line for the sum, and one for each of the largest sites as far as there is room; one site needs
  * no sum. */
 static void say_leaks(struct page *page, unsigned reserved)
@@ -268,7 +282,8 @@ static void say_leaks(struct page *page, unsigned reserved)
     const struct cw_run_verdict *verdict = page->verdict;
     struct cw_run_finding *leak[CW_FINDINGS_SHOWN];
     unsigned leaks = cw_findings_rank(&verdict->findings, CW_FOUND_LEAK, leak);
-    int has_list = leaks > 1 && page->left > reserved + 1;
+    unsigned room = page->left > reserved ? page->left - reserved - 1 : 0; /* after the sum */
+    int has_list = leaks > 1 && room > 0;
 
     if (verdict->leaked_blocks == 0 && verdict->all_leaked_bytes == 0 && verdict->running == 0)
         return;
@@ -279,9 +294,9 @@ static void say_leaks(struct page *page, unsigned reserved)
     if (leaks != 0 && !has_list)
         say(page, "%s at %s", leaks > 1 ? ", most" : "", place_of(leak[0], leak, leaks));
     else if (has_list)
-        say(page, ":");
+        say(page, are_some(page, leak, leaks < room ? leaks : room) ? ", the largest:" : ":");
     end_line(page);
-    for (unsigned i = 0; has_list && i < leaks && page->left > reserved; i++) {
+    for (unsigned i = 0; has_list && i < leaks && i < room; i++) {
         say(page, "  ");
         say_size(page, leak[i]->bytes);
         say(page, " in ");
@@ -389,6 +404,47 @@ static void say_held(struct page *page)
     say_amounts(page, CW_FOUND_HELD);
 }
 
+static int has_audit(const struct cw_run_verdict *verdict)
+{
+    return verdict->audited + verdict->unaudited != 0;
+}
+
+static void say_audited(struct page *page)
+{
+    uint64_t findings = page->verdict->audit_findings, dropped = page->verdict->audit_dropped;
+
+    say(page, "CUPTI and cuwarden ");
+    if (findings == 0) {
+        say(page, "agree");
+    } else {
+        say(page, "differ in ");
+        say_count(page, findings, "place");
+    }
+    if (dropped != 0) {
+        say(page, ", with ");
+        say_count(page, dropped, "record");
+        say(page, " missing");
+    }
+    if (findings != 0)
+        say(page, "; to see %s, run with --report=-", findings == 1 ? "it" : "them");
+}
+
+static void say_audit(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+
+    if (!has_audit(verdict))
+        return;
+    say(page, "audit: ");
+    if (verdict->audited != 0)
+        say_audited(page);
+    if (verdict->unaudited != 0)
+        say(page, "%sincomplete: %s", verdict->audited != 0 ? "; " : "", verdict->audit_why);
+    if (verdict->unaudited > 1)
+        say(page, " (in %" PRIu64 " processes)", verdict->unaudited);
+    end_line(page);
+}
+
 /* heading: before the first. */
 static void say_holders(struct page *page, enum cw_finding_kind kind, const char *heading)
 {
@@ -480,12 +536,12 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
         say_unseen(&page);
     if (verdict->processes == 0)
         return;
-    /* What was killed, growth, the cache, what was held, the peak and its holders, the next
-     * command. */
+    /* What was killed, growth, the cache, what was held, the audit, the peak and its holders, the
+     * next command. */
     reserved = (verdict->killed_bytes != 0) +
                (cw_findings_rank(&verdict->findings, CW_FOUND_GROWTH, growth) != 0) +
-               (largest_cache(verdict) != CW_CACHE_NONE) + (verdict->held_bytes != 0) + 2 +
-               (ending->next != NULL && !has_unseen(verdict));
+               (largest_cache(verdict) != CW_CACHE_NONE) + (verdict->held_bytes != 0) +
+               has_audit(verdict) + 2 + (ending->next != NULL && !has_unseen(verdict));
     say_errors(&page);
     say_ooms(&page);
     say_leaks(&page, reserved);
@@ -493,6 +549,7 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
     say_growth(&page);
     say_cache(&page);
     say_held(&page);
+    say_audit(&page);
     say_peak(&page);
     if (!ending->next || has_unseen(verdict))
         return;

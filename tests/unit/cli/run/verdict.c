@@ -194,7 +194,7 @@ Test(verdict, a_place_that_only_several_processes_make_large_has_its_name)
         fixture_create();
     }
     print(34 * MIB);
-    has_line("leaked 55.0 MiB in 7 blocks from 4 call sites:");
+    has_line("leaked 55.0 MiB in 7 blocks from 4 call sites, the largest:");
     has_line("  28.0 MiB in 4 blocks  d train.py:7");
     has_line("  10.0 MiB in 1 block  a train.py:7");
 }
@@ -423,7 +423,7 @@ Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
     static const char *const order[] = {
         "7 memory errors: double free at release train.py:7, and 6 others",
         "out of memory: 2 calls, largest 9.0 GiB at grab",
-        "leaked 15.0 MiB in 5 blocks from 5 call sites:",
+        "leaked 15.0 MiB in 5 blocks from 5 call sites, the largest:",
         "  5.0 MiB in 1 block  leak4 train.py:7",
         "peak 15.0 MiB",
         "  5.0 MiB leak4 train.py:7, 4.0 MiB leak3 train.py:7",
@@ -457,6 +457,10 @@ Test(verdict, each_kind_of_error_has_its_number)
     uint32_t site = site_at("f", 50, "cuMemFree");
 
     add_errors(CW_MISUSE_FOREIGN, site, 2);
+    add();
+    print(0);
+    has_line("2 memory errors: free of a pointer that was never allocated at f train.py:7");
+    cw_verdict_free(&verdict);
     add_errors(CW_MISUSE_DOUBLE, site, 1);
     add();
     print(0);
@@ -513,6 +517,73 @@ Test(verdict, nothing_but_what_was_not_seen_takes_two_lines)
     has_line("not seen: what plugin.so calls of CUDA: it was opened with RTLD_DEEPBIND in 2 "
              "processes");
     has_line("--deepbind=patch brings it here");
+}
+
+static struct cw_live_audit *end_audit(enum cw_audit_status status)
+{
+    fixture.arena.header->audit.status = status;
+    return &fixture.arena.header->audit;
+}
+
+Test(verdict, an_audit_that_agrees_says_so)
+{
+    fixture_alloc(site_at("step", 3, "cuMemAlloc"), MIB, 1, FIXTURE_MS);
+    end_audit(CW_AUDIT_DONE);
+    add();
+    cr_expect_eq(print(MIB), 5u, "%s", text);
+    has_line("audit: CUPTI and cuwarden agree");
+    end_audit(CW_AUDIT_DONE)->dropped = 7;
+    add();
+    print(MIB);
+    has_line("audit: CUPTI and cuwarden agree, with 7 records missing");
+}
+
+Test(verdict, differences_of_all_processes_are_counted)
+{
+    end_audit(CW_AUDIT_DONE)->all_findings = 1;
+    add();
+    print(MIB);
+    has_line("audit: CUPTI and cuwarden differ in 1 place; to see it, run with --report=-");
+    end_audit(CW_AUDIT_DONE)->all_findings = 2;
+    add();
+    print(MIB);
+    has_line("audit: CUPTI and cuwarden differ in 3 places; to see them, run with --report=-");
+}
+
+Test(verdict, an_audit_that_broke_off_says_why)
+{
+    end_audit(CW_AUDIT_CUT)->why = fixture_text("the device burnt down");
+    add();
+    print(MIB);
+    has_line("audit: incomplete: the device burnt down");
+    end_audit(CW_AUDIT_RUNNING);
+    add();
+    print(MIB);
+    has_line("audit: incomplete: the process was killed (in 2 processes)");
+    end_audit(CW_AUDIT_DONE);
+    add();
+    print(MIB);
+    has_line(
+        "audit: CUPTI and cuwarden agree; incomplete: the process was killed (in 2 processes)");
+}
+
+Test(verdict, a_refused_audit_had_its_warning_and_none_was_asked_for)
+{
+    end_audit(CW_AUDIT_REFUSED);
+    add();
+    end_audit(CW_AUDIT_OFF);
+    add();
+    print(MIB);
+    cr_expect_null(strstr(text, "audit"));
+}
+
+Test(verdict, with_all_troubles_and_an_audit_there_are_eight_lines)
+{
+    end_audit(CW_AUDIT_DONE);
+    add_trouble();
+    cr_expect_eq(print(15 * MIB), (unsigned)CW_RUN_VERDICT_LINES, "%s", text);
+    has_line("audit: CUPTI and cuwarden agree");
+    has_line("next: see you");
 }
 
 Test(verdict, text_of_the_program_cannot_write_lines_of_its_own)
