@@ -8,7 +8,8 @@
 /* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a driver
  * function, also if it loses the processor in between on a machine with too much to do. */
 #define WAITERS_GRACE_NS 60000000
-#define LET_PASS_NS      1000000
+/* A call in flight takes microseconds, unless the driver itself keeps it. */
+#define LET_PASS_NS 1000000
 
 CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
 _Atomic int cw_gate_captures;
@@ -24,6 +25,19 @@ static int is_anybody(enum count which)
     return 0;
 }
 
+/* Until nobody is left, so long at most. */
+static void wait_for(enum count which, uint64_t most_ns)
+{
+    uint64_t deadline;
+    unsigned turns = 0;
+
+    if (!is_anybody(which))
+        return;
+    deadline = cw_clock_ns() + most_ns;
+    while (is_anybody(which) && cw_clock_ns() < deadline)
+        cw_lock_relax(&turns);
+}
+
 void cw_gate_shut(void)
 {
     atomic_fetch_add(&cw_gate_reasons, 1);
@@ -33,32 +47,22 @@ void cw_gate_shut(void)
 void cw_gate_close(void)
 {
     unsigned turns = 0;
-    uint64_t deadline;
 
     cw_gate_shut();
     /* A query in flight takes some microseconds: yielding the processor is enough. */
     while (is_anybody(CALLING))
         cw_lock_relax(&turns);
-    if (!is_anybody(WAITING))
-        return;
-    deadline = cw_clock_ns() + WAITERS_GRACE_NS;
-    while (is_anybody(WAITING) && cw_clock_ns() < deadline)
-        cw_lock_relax(&turns);
+    wait_for(WAITING, WAITERS_GRACE_NS);
 }
 
 void cw_gate_let_pass(void)
 {
-    uint64_t own = UINT64_C(1) << cw_thread_slot(), deadline;
-    unsigned turns = 0;
+    uint64_t own = UINT64_C(1) << cw_thread_slot();
 
     if ((cw_slot_used() & ~own) == 0)
         return;
     cw_slot_barrier();
-    if (!is_anybody(CALLING))
-        return;
-    deadline = cw_clock_ns() + LET_PASS_NS;
-    while (is_anybody(CALLING) && cw_clock_ns() < deadline)
-        cw_lock_relax(&turns);
+    wait_for(CALLING, LET_PASS_NS);
 }
 
 void cw_gate_thread_ends(void)

@@ -127,19 +127,6 @@ static void *leave_soon(void *unused)
     return unused;
 }
 
-PoolTest(patience, when_that_free_has_ended_the_other_asks)
-{
-    pthread_t thread;
-    uint64_t key = pool_get(SMALL);
-
-    fake_driver.clock_step = 0;
-    cw_pool_context_enter_driver(owner);
-    cr_assert_eq(pthread_create(&thread, NULL, leave_soon, NULL), 0);
-    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
-    pthread_join(thread, NULL);
-    cr_expect(pool_serves(SMALL));
-}
-
 static void *come_and_go(void *unused)
 {
     usleep(20000);
@@ -148,31 +135,37 @@ static void *come_and_go(void *unused)
     return unused;
 }
 
-/* Frees that come back one after the other wait for nothing, though there is always one. */
-PoolTest(patience, beside_frees_that_are_short_it_asks)
+/* A thread is in the driver's free, and another one does something while a third frees: the block
+ * is kept. */
+static void free_beside(void *(*other)(void *))
 {
     pthread_t thread;
     uint64_t key = pool_get(SMALL);
 
-    fake_finish(FIRST_CONTEXT);
     fake_driver.clock_step = 0;
     cw_pool_context_enter_driver(owner);
-    cr_assert_eq(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, other, NULL), 0);
     cr_expect_eq(pool_put(key), CW_POOL_KEPT);
     pthread_join(thread, NULL);
+}
+
+PoolTest(patience, when_that_free_has_ended_the_other_asks)
+{
+    free_beside(leave_soon);
+    cr_expect(pool_serves(SMALL));
+}
+
+/* Frees that come back one after the other wait for nothing, though there is always one. */
+PoolTest(patience, beside_frees_that_are_short_it_asks)
+{
+    fake_finish(FIRST_CONTEXT);
+    free_beside(come_and_go);
     cw_pool_context_leave_driver(owner);
 }
 
 PoolTest(patience, a_capture_meanwhile_puts_the_free_off)
 {
-    uint64_t key = pool_get(SMALL);
-    pthread_t thread;
-
-    fake_driver.clock_step = 0;
-    cw_pool_context_enter_driver(owner);
-    cr_assert_eq(pthread_create(&thread, NULL, capture_soon, NULL), 0);
-    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
-    pthread_join(thread, NULL);
+    free_beside(capture_soon);
     cw_pool_context_leave_driver(owner);
     cw_gate_open();
 }
