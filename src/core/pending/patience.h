@@ -6,8 +6,9 @@
  * documented, and may depend on the size: a program whose kernel runs until the host says so, and
  * that frees a small block meanwhile, must not hang where it would not without us. So nothing here
  * waits in the driver. An event of the whole context is recorded and asked about, for 20 ms at
- * most, each time past the gate, so that the start of a capture never meets a wait of ours. When
- * the time is over the context is *busy*, and no other free waits for it again until the program
+ * most, each time past the gate, so that the start of a capture never meets a wait of ours. While
+ * another thread is inside the driver's free, not even that (cw_pool_context_is_in_free). When the
+ * time is over the context is *busy*, and no other free waits for it again until the program
  * has synchronised it, or an event shows that the work it was busy with is done: that of a later
  * free, or the one of a free that then went to the driver and waited there.
  *

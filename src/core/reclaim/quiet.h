@@ -4,7 +4,8 @@
  *
  * It waits for all work of its context, and a kernel there may run until the very thread does
  * something more, or wait for a kernel of another device that it has not launched yet (NCCL's do).
- * So contexts are asked first, by an event; whoever launches meanwhile has bad luck. A driver
+ * So contexts are asked first, by an event; one where a thread is inside the driver's free, so that
+ * the event would wait, counts as busy, and whoever launches meanwhile has bad luck. A driver
  * without such events, or one that refuses them, cannot say, and each of its contexts counts as
  * quiet.
  *
