@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Makes of include/cuwarden/cuwarden.h what man/cuwarden.3 says of errors, structures and functions.
+# Makes of include/cuwarden/cuwarden.h what man/cuwarden.3 says of errors, types and functions.
 
 function plain(text) {
   gsub(/\\/, "\\e", text)
@@ -16,16 +16,19 @@ function comment(text) {
   return text
 }
 
-function put_function(head,  name, list, count, i, word) {
+# The type is shown where it is not the usual int.
+function put_function(head,  name, type, list, count, i, word) {
   name = head
   sub(/^static inline /, "", name)
   list = name
   sub(/\(.*/, "", name)
+  type = name
   sub(/.*[ *]/, "", name)
+  sub(/ ?[A-Za-z_]*$/, "", type)
   sub(/^[^(]*\(/, "", list)
   sub(/\)[^)]*$/, "", list)
   if (name ~ /_$/) { text = ""; return }
-  out = out ".It Fn " name
+  out = out ".It " (type == "int" || type == "" ? "" : "Ft \"" type "\" ") "Fn " name
   if (list != "void") {
     count = split(list, word, /, */)
     for (i = 1; i <= count; i++) out = out " \"" word[i] "\""
@@ -52,9 +55,38 @@ pending != "" && /"/ {
   next
 }
 
-/^struct cuwarden_[a-z_]+ \{$/ && $2 != "cuwarden_table" { in_struct = 1 }
-in_struct { structures = structures plain($0) "\n"; if (/^\};/) { in_struct = 0; structures = structures "\n" } next }
-/^typedef .*_fn\)/ { structures = structures plain($0) "\n\n" }
+# From the first constant to the table all is shown as it stands, and later types with their comments.
+function put_verbatim(line) {
+  in_struct = 1
+  types = types plain(line) "\n"
+  in_struct = 0
+}
+
+/^#define CUWARDEN_ALL_DEVICES/ { in_types = 1 }
+/^struct cuwarden_table \{$/ { in_types = 0 }
+/^\/\* X\(|^#define CUWARDEN_ERRORS/ { next }
+/^enum cuwarden_error \{$/ { in_errors = 1 }
+in_errors { if (/^\};/) in_errors = 0; next }
+in_types {
+  if ($0 != "" || !was_empty) put_verbatim($0)
+  was_empty = $0 == ""
+  next
+}
+/^enum cuwarden_[a-z_]+ \{$/ { in_type = 1 }
+in_type || /^#define CUWARDEN_NO_STREAM/ {
+  if (raw != "") put_verbatim(raw)
+  put_verbatim($0)
+  raw = text = ""
+  if (!in_type || /^\};/) { in_type = 0; put_verbatim("") }
+  next
+}
+/^#define CUWARDEN_SCOPE\(/ {
+  head = $0
+  sub(/ *\\$/, "", head)
+  sub(/^#define /, "", head)
+  put_function(head)
+  next
+}
 
 /^\/\* ---- .* ---- \*\/$/ {
   section = $0
@@ -66,8 +98,9 @@ in_struct { structures = structures plain($0) "\n"; if (/^\};/) { in_struct = 0;
   text = ""
   next
 }
-/^\/\*/ { in_comment = 1; text = "" }
+/^\/\*/ { in_comment = 1; text = raw = "" }
 in_comment {
+  raw = raw (raw == "" ? "" : "\n") $0
   line = comment($0)
   if (line != "") text = text plain(line) "\n"
   if (/\*\//) in_comment = 0
@@ -83,9 +116,9 @@ in_head {
 END {
   print ".Ss Errors\n.Bl -tag -width Ds -compact"
   printf "%s", errors
-  print ".El\n.Ss Structures\n.Bd -literal"
-  sub(/\n+$/, "\n", structures)
-  printf "%s", structures
+  print ".El\n.Ss Types and constants\n.Bd -literal"
+  sub(/\n+$/, "\n", types)
+  printf "%s", types
   print ".Ed"
   printf "%s", out
   if (in_list) print ".El"

@@ -5,8 +5,8 @@
  * There is nothing to link. The functions are inline and look once, by dlsym(3), for a table that
  * libcuwarden.so exports when it is preloaded (`cuwarden run -- PROGRAM`). Without it each function
  * does nothing and returns CUWARDEN_NOT_ACTIVE, at the cost of one load and one comparison, so a
- * program ships with the calls in. With CUWARDEN_MODE=off they return it, too. glibc before 2.34
- * wants -ldl (`pkg-config --libs cuwarden`).
+ * program can ship with the calls in place. With CUWARDEN_MODE=off they return it, too. glibc
+ * before 2.34 wants -ldl (`pkg-config --libs cuwarden`).
  *
  * What holds for all functions
  *   result   an enum cuwarden_error; results go to the last argument. Nothing is written on
@@ -141,14 +141,14 @@ struct cuwarden_stats {
 /* What a leak check found. */
 struct cuwarden_leaks {
     uint64_t blocks, bytes;                 /* leaked */
-    uint64_t excused_blocks, excused_bytes; /* live as well, but caches, a library's, suppressed */
+    uint64_t excused_blocks, excused_bytes; /* also live: in caches, of libraries, suppressed */
 };
 
 enum cuwarden_level { CUWARDEN_LOW, CUWARDEN_MEDIUM, CUWARDEN_HIGH, CUWARDEN_CRITICAL };
 
 /* How scarce memory is. */
 struct cuwarden_pressure {
-    double use;           /* the larger of the two shares below; may be near 1 without harm */
+    double use;           /* largest of used / total, held / limit, and those of other limits */
     uint64_t used_bytes;  /* of the device, by anybody, when last looked at */
     uint64_t total_bytes; /* of the device; 0: not known yet */
     uint64_t held_bytes;  /* by this process, from the driver */
@@ -169,7 +169,7 @@ typedef int (*cuwarden_memory_fn)(int device, uint64_t bytes, void *arg);
 enum cuwarden_trim_how {
     CUWARDEN_SHRINK,   /* half of it, the largest blocks first */
     CUWARDEN_CLEAR,    /* all that the device is done with */
-    CUWARDEN_EMERGENCY /* all; waits for the device */
+    CUWARDEN_EMERGENCY /* all, and what the driver's own pools keep unused; waits for the device */
 };
 
 /* What happens to an allocation that a budget has no room for. */
@@ -725,9 +725,9 @@ static inline int cuwarden_pressure_listen(cuwarden_pressure_fn fn, void *arg)
                                                  : cuwarden_lacks_(table);
 }
 
-/* No longer: waits until no thread is inside fn for this arg, so that both may go. fn must not wait
- * for the caller. From inside a listener it does not wait. NOT_FOUND: it was not called for these.
- */
+/* Unregisters fn with this arg. Waits until no thread is inside fn for it, so that both may be
+ * destroyed; fn must not wait for the caller. From inside a listener it does not wait. NOT_FOUND:
+ * they were not registered. */
 static inline int cuwarden_pressure_unlisten(cuwarden_pressure_fn fn, void *arg)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -751,7 +751,7 @@ static inline int cuwarden_memory_listen(cuwarden_memory_fn fn, void *arg)
                                                : cuwarden_lacks_(table);
 }
 
-/* No longer; as cuwarden_pressure_unlisten(). */
+/* Unregisters fn with this arg, as cuwarden_pressure_unlisten() does. */
 static inline int cuwarden_memory_unlisten(cuwarden_memory_fn fn, void *arg)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -774,8 +774,8 @@ static inline int cuwarden_trim(int device, enum cuwarden_trim_how how, uint64_t
                                       : cuwarden_lacks_(table);
 }
 
-/* What this process may hold on a device from now on, as CUWARDEN_LIMIT has it; 0: no limit. What
- * is live beyond it stays, idle memory goes at once. The same errors; a device that is not used yet
+/* Sets what this process may hold on a device, as CUWARDEN_LIMIT does; 0: no limit. What is live
+ * beyond it stays, idle memory is released at once. The same errors; a device that is not used yet
  * is limited all the same. */
 static inline int cuwarden_limit_set(int device, uint64_t bytes)
 {
@@ -820,7 +820,7 @@ static inline int cuwarden_budget_set(const char *tag, uint64_t bytes, enum cuwa
                                             : cuwarden_lacks_(table);
 }
 
-/* No budget any more, of exactly this tag. NOT_FOUND: it had none of its own. */
+/* Removes the budget of exactly this tag. NOT_FOUND: it has none of its own. */
 static inline int cuwarden_budget_clear(const char *tag)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -843,9 +843,10 @@ static inline int cuwarden_budget_now(const char *tag, struct cuwarden_budget *o
 
 /*
  * The calling thread's frees from here to the matching end share one wait for the device, which the
- * end of the outermost batch makes, for the context that is current then. Their memory serves again
- * after it; errors that a free would have returned come from there. Where the driver has no events
- * of whole contexts (before 12.5), and without a pool, each free waits as ever. 5 ns.
+ * end of the outermost batch makes, for the context that is current then. Their memory can be
+ * reused after it; errors that a free would have returned are returned by that end. Where the
+ * driver has no events of whole contexts (before 12.5), and without a pool, each free waits as
+ * ever. 5 ns.
  */
 static inline int cuwarden_batch_begin(void)
 {
@@ -866,8 +867,8 @@ static inline int cuwarden_batch_end(void)
 /*
  * What the calling thread allocates from here to the matching end, and neither frees nor keeps, is
  * freed there: device, pitched, managed, stream-ordered and pinned memory. Other kinds are left,
- * and counted, and so is what a leak check excuses, as the memory of a library, or of a framework's
- * cache, that was called for the first time. The end waits for the device before it frees
+ * and counted, and so is what a leak check excuses, such as what a library or a framework's cache
+ * allocates when it is first used. The end waits for the device before it frees
  * stream-ordered memory, which it leaves during a capture. Without the library nothing is freed, so
  * a program that relies on scopes looks at cuwarden_is_active(). Scopes nest, 16 deep at most:
  * INVALID. OUT_OF_HOST. The name is for messages. 50 ns.
@@ -1017,7 +1018,7 @@ static inline int cuwarden_buffer_use(uint64_t buffer, uint64_t count)
                                             : cuwarden_lacks_(table);
 }
 
-/* How a buffer stands. NOT_FOUND. Its name is valid until it is ended. */
+/* The state and counters of a buffer. NOT_FOUND. Its name is valid until it is ended. */
 static inline int cuwarden_buffer_now(uint64_t buffer, struct cuwarden_buffer *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -1161,18 +1162,19 @@ static inline int cuwarden_download_make(const char *name, uint64_t most_bytes, 
 }
 
 /*
- * Orders the copy of a frame from device memory, and returns: it never waits. The copy begins after
- * what was submitted to `stream` before (a CUstream or cudaStream_t of the download's context, NULL
- * for the default stream, CUWARDEN_NO_STREAM for none), and after what cuwarden_download_after()
- * named. What is submitted later to any stream may overtake it: who writes to the same memory again
- * calls cuwarden_download_before() first. The memory may be freed: cuMemFree() waits for the
- * copy as for all work, cuMemFreeAsync() if cuwarden_download_before() named its stream.
- * *out_number, unless it is NULL, is the frame's number: 1 more than the last one's. It goes to a
- * half that nobody needs, else to the older of those whose frame is complete and was not taken:
- * that frame is skipped, since the last one counts. BUSY: both halves are on their way or held
- * (also: another thread submits, a stream is captured, a context ends); nothing was started.
- * INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER: a frame in whose place it would
- * have come is kept. As long as the driver takes for five calls that order something: microseconds.
+ * Enqueues the copy of a frame from device memory, and returns: it never waits. The copy begins
+ * after what was submitted to `stream` before (a CUstream or cudaStream_t of the download's
+ * context, NULL for the default stream, CUWARDEN_NO_STREAM for none), and after what
+ * cuwarden_download_after() named. What is submitted later to any stream may overtake it: who
+ * writes to the same memory again calls cuwarden_download_before() first. The memory may be freed:
+ * cuMemFree() waits for the copy as for all work, cuMemFreeAsync() if cuwarden_download_before()
+ * named its stream. *out_number, unless it is NULL, is the frame's number: 1 more than the last
+ * one's. It goes to a half that nobody needs, else to the older of those whose frame is complete
+ * and was not taken: that frame is skipped, since the last one counts. BUSY: both halves are on
+ * their way or held (also: another thread submits, a stream is captured, a context ends); nothing
+ * was started. INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER: a frame in whose
+ * place it would have come is kept. As long as the driver takes for five calls that order
+ * something: microseconds.
  */
 static inline int cuwarden_download_start(uint64_t download, const void *from, uint64_t bytes,
                                           void *stream, uint64_t *out_number)
@@ -1234,8 +1236,8 @@ static inline int cuwarden_download_release(uint64_t download)
                                                   : cuwarden_lacks_(table);
 }
 
-/* How a download stands. NOT_FOUND. Times and bytes, and those of the statistics, are those of
- * frames that a start, a wait or the end has seen to be complete. */
+/* The state and counters of a download. NOT_FOUND. Times and bytes, and those of the statistics,
+ * are those of frames that a start, a wait or the end has seen to be complete. */
 static inline int cuwarden_download_now(uint64_t download, struct cuwarden_download *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -1280,7 +1282,7 @@ static inline int cuwarden_bridge_make(const char *name, int from_device, int to
 }
 
 /*
- * Orders a copy from a block of the near device to one of the far device; both addresses may lie
+ * Enqueues a copy from a block of the near device to one of the far device; both addresses may lie
  * inside. It begins after what was submitted to `stream` before, and what is submitted there later
  * begins after it. The stream (a CUstream or cudaStream_t, NULL for the default stream of the
  * current context) is of either context; with CUWARDEN_NO_STREAM the copy waits for no stream, and
@@ -1293,8 +1295,8 @@ static inline int cuwarden_bridge_make(const char *name, int from_device, int to
  * stream is captured, a context ends); OUT_OF_HOST: no pinned memory. Nothing was started then,
  * unless a number is written: if a stream is captured, or a context ends, while the call waits for
  * the copy, it is BUSY, too, and cuwarden_bridge_wait() waits for the rest. DRIVER: a part of it
- * may be started. 12 calls that ask or order something, staged 8 more for each chunk: microseconds,
- * unless the driver's queue, of about a thousand, is full.
+ * may be started. 12 calls of the driver that ask or enqueue, staged 8 more for each chunk:
+ * microseconds, unless the driver's queue, of about a thousand, is full.
  */
 static inline int cuwarden_bridge_copy(uint64_t bridge, void *to, const void *from, uint64_t bytes,
                                        void *stream, uint64_t *out_number, int32_t *out_way)
@@ -1318,8 +1320,8 @@ static inline int cuwarden_bridge_wait(uint64_t bridge, uint64_t number)
                                              : cuwarden_lacks_(table);
 }
 
-/* How a bridge stands. NOT_FOUND. Times and bytes, and those of the statistics (of the far device),
- * are those of copies that a copy, a wait or the end has seen to be complete. */
+/* The state and counters of a bridge. NOT_FOUND. Times and bytes, and those of the statistics (of
+ * the far device), are those of copies that a copy, a wait or the end has seen to be complete. */
 static inline int cuwarden_bridge_now(uint64_t bridge, struct cuwarden_bridge *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -1357,12 +1359,12 @@ static inline int cuwarden_streams_make(const char *name, int device, uint64_t *
 }
 
 /*
- * What the stream `later` of a set (enum cuwarden_stream) is given from now on begins after what
- * `earlier` was given. A round is: fill in; order COMPUTE after IN; compute; order OUT after
- * COMPUTE; give out; and before the next one, order IN after OUT, or after COMPUTE if what goes out
- * has memory of its own. INVALID: no such stream, or one after itself; NOT_FOUND; BUSY: a stream is
- * captured, or a context ends; DRIVER. Never waits for the device: two calls of the driver, after
- * those of another thread that is at work on the set.
+ * Work submitted to the stream `later` of a set (enum cuwarden_stream) from now on begins after all
+ * that was submitted to `earlier`. A round is: fill in; order COMPUTE after IN; compute; order OUT
+ * after COMPUTE; give out; and before the next one, order IN after OUT, or after COMPUTE if what
+ * goes out has memory of its own. INVALID: no such stream, or one after itself; NOT_FOUND; BUSY: a
+ * stream is captured, or a context ends; DRIVER. Never waits for the device: two calls of the
+ * driver, after those of another thread that is at work on the set.
  */
 static inline int cuwarden_streams_order(uint64_t streams, int later, int earlier)
 {
@@ -1409,7 +1411,7 @@ static inline int cuwarden_streams_reset(uint64_t streams)
 }
 
 /*
- * How a set stands: its streams, and the time in which each had work, of all that is done. Never
+ * The state of a set: its streams, and the time in which each had work, of all that is done. Never
  * waits. Where more than 64 pieces of work in one stream are done during one in another, those
  * before the last 64 count as if they were apart: busy_ns is too much then, and may be more than
  * age_ns, and overlap is too little. While another thread is at work on the set, a stream is
@@ -1540,8 +1542,9 @@ static inline int cuwarden_prefetch_cancel(uint64_t prefetch, uint64_t number)
                                                  : cuwarden_lacks_(table);
 }
 
-/* How a prefetch stands. NOT_FOUND. Times and bytes, and those of the statistics, are those of
- * requests that another one's start, a stage, a wait or the end has seen to have arrived. */
+/* The state and counters of a prefetch. NOT_FOUND. Times and bytes, and those of the statistics,
+ * are those of requests that another one's start, a stage, a wait or the end has seen to have
+ * arrived. */
 static inline int cuwarden_prefetch_now(uint64_t prefetch, struct cuwarden_prefetch *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();

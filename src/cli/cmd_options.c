@@ -25,10 +25,9 @@ const struct cw_command_line *cw_line_options(void)
          .name = "format",
          .value = "FORM",
          .words = "text man readme synopsis flags fields schema caches",
-         .help = "describe the options instead, as text, for a manual page or for a README; "
-                 "synopsis and flags are the command's own sections of its manual page; fields and "
-                 "schema describe the report in JSON, as a page and as a JSON Schema; caches are "
-                 "those of frameworks"},
+         .help = "describe the options (text; man and readme: as in cuwarden(1) and in "
+                 "docs/options.md), the command (synopsis, flags), the report in JSON (fields, "
+                 "schema) or the caches of frameworks (caches) instead"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",

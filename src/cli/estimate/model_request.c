@@ -53,8 +53,8 @@ static const struct cw_flag load_flags[] = {
      .name = "dtype",
      .value = "FORMAT",
      .offers = formats,
-     .help = "how the weights are stored: fp32, bf16, fp16, fp8, int8, int4, nf4, or a type of "
-             "llama.cpp as q4_k_m (default: what the file says, else bf16)"},
+     .help = "how the weights are stored: fp32, bf16, fp16, fp8, int8, int4, nf4, mxfp4, or a type "
+             "of llama.cpp such as q4_k_m (default: what the file says, else bf16)"},
     {.id = FLAG_KV_DTYPE,
      .name = "kv-dtype",
      .value = "FORMAT",
@@ -63,7 +63,7 @@ static const struct cw_flag load_flags[] = {
     {.id = FLAG_CHUNK,
      .name = "chunk",
      .value = "N",
-     .help = "tokens of prompts that are computed at a time (default: 2048)"},
+     .help = "prompt tokens that are processed at a time (default: 2048)"},
     {.id = FLAG_TP,
      .name = "tp",
      .value = "N",
@@ -93,8 +93,8 @@ struct cw_flag_group cw_model_shape_flags(void)
         {.id = FLAG_PARAMS,
          .name = "params",
          .value = "N",
-         .help = "number of parameters, as in 7.2B: alone it gives the weights, and with "
-                 "--train what belongs to them"}};
+         .help = "number of parameters, as in 7.2B: on its own it gives the weights, with "
+                 "--train also the gradients and what the optimizer keeps"}};
     size_t count = 1;
 
     for (unsigned field = 0; field < CW_SHAPE_COUNT; field++) {
