@@ -6,6 +6,7 @@
  */
 #include "cli/ui/flags.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 #include <stdio.h>
@@ -101,9 +102,10 @@ static int print(const struct request *request, const struct cw_model_answer *an
         cw_estimate_print_text(stdout, answer, &request->against);
         return CW_EXIT_OK;
     }
-    return cw_estimate_print_json(stdout, &request->model, answer, &request->against) == 0
-               ? CW_EXIT_OK
-               : CW_EXIT_FAILURE;
+    if (cw_estimate_print_json(stdout, &request->model, answer, &request->against) == 0)
+        return CW_EXIT_OK;
+    cw_cli_error("write error: %s", strerror(errno));
+    return CW_EXIT_FAILURE;
 }
 
 int cw_cmd_estimate(int argc, char **argv)

@@ -83,9 +83,11 @@ static int read_rank(struct cw_ranks *ranks, const struct cw_operand *operand)
     const char *name = operand->name;
     struct cw_model *model = &ranks->model[ranks->count];
     const struct cw_report_model *twin;
+    int rc;
 
-    if (cw_model_read(model, name, operand->named) != 0)
-        return -1;
+    rc = cw_model_read(model, name, operand->named);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
     if (is_intermediate(model, operand)) {
         cw_cli_warn("'%s' was written while its process was running and is skipped", name);
         cw_model_free(model);

@@ -141,7 +141,10 @@ static int set_flag(void *to, int flag, char *value)
         return 0;
     case FLAG_PLOT:
         request->plot = (struct cw_destination){.noun = "plot", .path = value};
-        return 0;
+        if (strcmp(value, "-") != 0)
+            return 0;
+        cw_cli_error("--plot: '-' is not the name of a file");
+        return -1;
     case FLAG_FORMAT:
         request->wants_json = strcmp(value, "json") == 0;
         return 0;

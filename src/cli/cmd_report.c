@@ -193,13 +193,19 @@ static int paint_form(const struct request *request, struct cw_form_request *for
     return rc;
 }
 
+/* Of the screen, not of the pager's pipe. */
+static unsigned columns_of(const struct cw_destination *to)
+{
+    return cw_screen_columns(to->path ? to->out : stdout);
+}
+
 static int write_form(struct request *request, struct cw_form_request *form)
 {
     struct cw_destination *to = &request->destination;
     int rc;
 
     form->out = to->out;
-    form->columns = cw_screen_columns(to->path ? to->out : stdout); /* not the pager's pipe */
+    form->columns = columns_of(to);
     if (cw_destination_has_color(to))
         rc = paint_form(request, form);
     else
@@ -228,7 +234,7 @@ static int write_brief(struct request *request, struct cw_model *model)
 {
     struct cw_verdict_ending ending = {.peak_bytes = model->report->snapshot.summary.peak_bytes,
                                        .prefix = "",
-                                       .columns = cw_screen_columns(request->destination.out)};
+                                       .columns = columns_of(&request->destination)};
     struct cw_run_verdict verdict = {.processes = 0};
 
     if (model->job)
@@ -281,16 +287,17 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     return rc;
 }
 
+/* 0, -1 after a message, or 1 if the file has been removed since it was found. */
 static int report_file(struct request *request, const char *path, size_t named, int with_heading)
 {
     struct cw_source_file file;
     enum cw_source source = cw_source_file_open(&file, path, named);
-    int rc = -1;
+    int rc = source == CW_SOURCE_GONE ? 1 : -1;
 
-    if (source != CW_SOURCE_NONE)
+    if (source == CW_SOURCE_LIVE || source == CW_SOURCE_JSON) {
         rc = write_model(request, &file, with_heading);
-    if (rc == 0)
-        request->written++;
+        request->written += rc == 0;
+    }
     cw_source_file_close(&file);
     return rc;
 }
@@ -312,7 +319,7 @@ static int report_all(struct request *request, const struct cw_live_files *files
         return -1;
     }
     for (size_t i = 0; i < files->count; i++)
-        if (report_file(request, files->file[i].path, files->file[i].named, 1) != 0)
+        if (report_file(request, files->file[i].path, files->file[i].named, 1) < 0)
             rc = -1;
     return rc;
 }
@@ -336,6 +343,8 @@ static int report_process(struct request *request, const char *number)
     const struct cw_live_name *name = cw_live_files_of_process(&files, number);
     int rc = name ? report_file(request, name->path, name->named, 0) : -1;
 
+    if (rc > 0)
+        cw_cli_error("process %s has just ended, and its live file with it", number);
     cw_live_files_free(&files);
     return rc;
 }

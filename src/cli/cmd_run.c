@@ -73,8 +73,9 @@ static const struct cw_flag flags[] = {
     {.id = FLAG_ERROR_EXITCODE,
      .name = "error-exitcode",
      .value = "N",
-     .help = "exit with N if something leaked or a memory error happened, and PROGRAM "
-             "succeeded"},
+     .help = "exit with N (1 to 255) if something leaked or a memory error happened (an invalid or "
+             "double free, or an error that broke a context; running out of memory is none), and "
+             "PROGRAM succeeded"},
     {.id = FLAG_LEAK_BYTES,
      .name = "leak-bytes",
      .value = "SIZE",
@@ -103,8 +104,8 @@ static const struct cw_flag flags[] = {
      .name = "device",
      .value = "DEVICE",
      .offers = "auto",
-     .help = "auto: run on the GPU with most free memory; or on that with this number, as "
-             "nvidia-smi counts, or UUID (sets CUDA_VISIBLE_DEVICES)"},
+     .help = "the GPU to run on: auto (the one with most free memory), a number as nvidia-smi "
+             "counts, or a UUID (sets CUDA_VISIBLE_DEVICES)"},
     {.id = FLAG_NEED,
      .name = "need",
      .value = "SIZE",
@@ -242,7 +243,8 @@ static int set_flag(void *to, int flag, char *value)
         return 0;
     case FLAG_HTML:
         request->html = value;
-        return *value ? 0 : fail_value("html", value, "the name of a file");
+        return *value && strcmp(value, "-") != 0 ? 0
+                                                 : fail_value("html", value, "the name of a file");
     case FLAG_TORCH:
         request->has_torch = 1;
         return 0;
@@ -490,8 +492,9 @@ static int run_without_child(const struct request *request, char **argv, int err
 static int run_program(const struct request *request, struct cw_run_account *account, char **argv,
                        const char *library)
 {
-    int keeps_files =
-        names_open_file(request->options.report) || names_open_file(request->options.suppressions);
+    int keeps_files = names_open_file(request->options.report) ||
+                      names_open_file(request->options.suppressions) ||
+                      (request->html && names_open_file(request->html));
     struct cw_run_child child;
     int error;
 

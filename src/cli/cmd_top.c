@@ -28,6 +28,7 @@
 #include "cli/cli.h"
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
+#include "cli/ui/screen.h"
 
 #define GPU_LINE_MAX 1024
 #define SECOND_NS    UINT64_C(1000000000)
@@ -52,7 +53,9 @@ enum {
 const struct cw_command_line *cw_line_top(void)
 {
     static const struct cw_flag flags[] = {
-        {.id = FLAG_ONCE, .name = "once", .help = "print a table once and exit"},
+        {.id = FLAG_ONCE,
+         .name = "once",
+         .help = "print a table once and exit, with all columns unless on a terminal"},
         {.id = FLAG_FORMAT,
          .name = "format",
          .value = "FORM",
@@ -122,12 +125,18 @@ static int check_processes(const struct cw_fleet *fleet, const struct cw_fleet_c
     return 0;
 }
 
+/* Of a table printed once: a pipe or a file gets everything. */
+static size_t find_columns(void)
+{
+    return isatty(STDOUT_FILENO) ? cw_screen_columns(stdout) : SIZE_MAX;
+}
+
 static void print_table(const struct cw_top_row *rows, long count)
 {
     struct cw_top_layout layout;
     char *line = malloc(CW_TOP_LINE_MAX);
 
-    cw_top_fit(&layout, SIZE_MAX);
+    cw_top_fit(&layout, find_columns());
     for (long i = -1; line && i < count; i++) {
         if (i < 0)
             cw_top_print_heading(line, CW_TOP_LINE_MAX, &layout, NULL);
@@ -140,10 +149,11 @@ static void print_table(const struct cw_top_row *rows, long count)
 
 static void print_gpus(const struct cw_gpus *gpus)
 {
+    size_t columns = find_columns();
     char line[GPU_LINE_MAX];
 
     for (unsigned i = 0; i < gpus->count; i++) {
-        cw_gpu_format(&gpus->gpu[i], sizeof(line) - 1, line, sizeof(line));
+        cw_gpu_format(&gpus->gpu[i], columns, line, sizeof(line));
         printf("%s%s\n", i == 0 ? "\n" : "", line);
     }
 }

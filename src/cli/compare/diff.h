@@ -56,7 +56,7 @@ void cw_diff_summary_totals(const struct cw_diff *diff,
 /* ---- forms ---- */
 
 void cw_diff_text(const struct cw_diff *diff, FILE *out, int has_color);
-int cw_diff_json(const struct cw_diff *diff, FILE *out); /* 0, or -1 on a write error */
+int cw_diff_json(const struct cw_diff *diff, FILE *out); /* 0, or -1 with errno on a write error */
 void cw_diff_collapsed(const struct cw_diff *diff, FILE *out);
 
 #endif

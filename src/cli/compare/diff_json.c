@@ -2,6 +2,8 @@
 /* A comparison in JSON, schema "cuwarden-diff/1". See diff.h. */
 #include "cli/compare/diff.h"
 
+#include <errno.h>
+
 #include "base/out.h"
 #include "cli/model/site_text.h"
 #include "report/json/json_put.h"
@@ -107,5 +109,8 @@ int cw_diff_json(const struct cw_diff *diff, FILE *out)
     put_sites(&json, diff);
     cw_json_close(&json, '}');
     cw_out_char(&writer, '\n');
-    return cw_out_flush(&writer) == 0 ? 0 : -1;
+    if (cw_out_flush(&writer) == 0)
+        return 0;
+    errno = writer.error;
+    return -1;
 }

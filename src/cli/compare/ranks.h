@@ -71,6 +71,7 @@ void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums);
 /* ---- forms ---- */
 
 void cw_ranks_text(const struct cw_ranks *ranks, FILE *out, int has_color);
-int cw_ranks_json(const struct cw_ranks *ranks, FILE *out); /* 0, or -1 on a write error */
+int cw_ranks_json(const struct cw_ranks *ranks,
+                  FILE *out); /* 0, or -1 with errno on a write error */
 
 #endif

@@ -2,6 +2,8 @@
 /* The ranks of a job in JSON, schema "cuwarden-merge/1". See ranks.h. */
 #include "cli/compare/ranks.h"
 
+#include <errno.h>
+
 #include "base/out.h"
 #include "cli/model/site_text.h"
 #include "report/json/json_put.h"
@@ -119,5 +121,8 @@ int cw_ranks_json(const struct cw_ranks *ranks, FILE *out)
     put_sites(&json, ranks);
     cw_json_close(&json, '}');
     cw_out_char(&writer, '\n');
-    return cw_out_flush(&writer) == 0 ? 0 : -1;
+    if (cw_out_flush(&writer) == 0)
+        return 0;
+    errno = writer.error;
+    return -1;
 }

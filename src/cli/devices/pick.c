@@ -269,7 +269,8 @@ int cw_pick_now(const struct cw_pick_request *request, struct cw_devices *device
                 struct cw_pick *out)
 {
     static struct cw_picks picks;
-    uint64_t bytes = cw_pick_room(request->need, request->reserve);
+    uint64_t room = cw_pick_room(request->need, request->reserve);
+    uint64_t bytes = request->need != 0 ? room : 0; /* else any has enough */
     unsigned count = request->count;
     int notes, rc;
 
@@ -285,7 +286,7 @@ int cw_pick_now(const struct cw_pick_request *request, struct cw_devices *device
     else if (out->doubt.uuid)
         warn_of_doubt(&out->doubt);
     if (rc == 0 && notes >= 0) {
-        cw_picks_note(&picks, devices, out, bytes, cw_clock_real_ns());
+        cw_picks_note(&picks, devices, out, room, cw_clock_real_ns());
         write_notes(notes, &picks);
     }
     if (notes >= 0)

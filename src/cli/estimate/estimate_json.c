@@ -2,6 +2,7 @@
 /* An estimate as JSON. See estimate_print.h. */
 #include "cli/estimate/estimate_print.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "report/json/json_put.h"
@@ -107,5 +108,8 @@ int cw_estimate_print_json(FILE *to, const struct cw_model_request *request,
     cw_json_close(&json, ']');
     cw_json_close(&json, '}');
     cw_out_char(&out, '\n');
-    return cw_out_flush(&out) == 0 ? 0 : -1;
+    if (cw_out_flush(&out) == 0)
+        return 0;
+    errno = out.error;
+    return -1;
 }

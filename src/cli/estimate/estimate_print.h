@@ -19,7 +19,7 @@ struct cw_estimate_against {
 
 void cw_estimate_print_text(FILE *to, const struct cw_model_answer *answer,
                             const struct cw_estimate_against *against);
-/* 0, or -1: it could not be written. */
+/* 0, or -1 with errno: it could not be written. */
 int cw_estimate_print_json(FILE *to, const struct cw_model_request *request,
                            const struct cw_model_answer *answer,
                            const struct cw_estimate_against *against);

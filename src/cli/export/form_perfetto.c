@@ -14,15 +14,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/out.h"
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "base/compiler.h"
 #include "cli/export/event_words.h"
 #include "cli/ui/message.h"
+#include "report/snapshot/tag.h"
 
 /* Threads of the trace: one for each device's events, one for the program's own marks. */
 #define THREAD_OF_DEVICE 1
 #define THREAD_OF_MARKS  (THREAD_OF_DEVICE + CW_DEVICE_HOST + 1)
+
+#define NAME_MAX_BYTES (CW_TAG_LABEL_MAX + 64)
 
 struct trace {
     const struct cw_form_request *request;
@@ -79,10 +83,10 @@ static int selects_sites(const struct cw_selection *selection)
            selection->top != 0 || selection->min_age_ns != 0 || selection->min_bytes != 0;
 }
 
-/* Tags without steps appear only on call sites. */
+/* Tags without steps, and with one that has not ended, appear only on call sites. */
 static int is_step(const struct cw_report_tag *tag)
 {
-    return tag->begun != 0 || tag->steps != 0;
+    return tag->steps != 0;
 }
 
 /* An event without a site concerns the device. */
@@ -167,21 +171,41 @@ static void put_points(struct trace *trace, uint32_t device)
     }
 }
 
+/* The viewer takes counters of one name for one, so it has all that tells sites apart. */
+static void name_site(const struct cw_report_model *model, const struct cw_snapshot_site *site,
+                      char *buf, size_t cap)
+{
+    const char *tag = cw_report_tag_label(model, site->tag);
+    struct cw_out out;
+
+    cw_out_init(&out, -1, buf, cap - 1);
+    cw_out_printf(&out, "site %08x", site->id);
+    if (site->device != CW_DEVICE_HOST)
+        cw_out_printf(&out, " device %u", (unsigned)site->device);
+    if (site->context != 0)
+        cw_out_printf(&out, " context %u", (unsigned)site->context);
+    if (tag[0])
+        cw_out_printf(&out, " tag %s", tag);
+    buf[out.len] = '\0';
+}
+
 /* The bytes that a site held at each growth sample. */
 static void put_series(struct trace *trace, uint32_t index)
 {
     const struct cw_snapshot *snapshot = &trace->request->model->snapshot;
     const struct cw_snapshot_site *site = &snapshot->site[index];
     const struct cw_growth_row *row = cw_snapshot_growth_row(snapshot, index);
+    char name[NAME_MAX_BYTES];
+
+    name_site(trace->request->model, site, name, sizeof(name));
 
     for (uint32_t i = 0; row && i < row->count; i++) {
         begin_event(trace, "C", THREAD_OF_DEVICE + site->device);
         fputs(",\"ts\":", trace->out);
         put_time(trace, snapshot->growth.t_ns[i]);
-        fprintf(trace->out, ",\"name\":\"site %08" PRIx32, site->id);
-        if (site->device != CW_DEVICE_HOST)
-            fprintf(trace->out, " device %" PRIu32, site->device);
-        fprintf(trace->out, "\",\"args\":{\"bytes\":%" PRIu64 "}}",
+        fputs(",\"name\":", trace->out);
+        put_string(trace->out, name);
+        fprintf(trace->out, ",\"args\":{\"bytes\":%" PRIu64 "}}",
                 snapshot->growth.bytes[row->first + i]);
     }
 }

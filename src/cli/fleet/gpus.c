@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/printable.h"
 #include "cli/devices/nvml.h"
 #include "cli/fleet/top_table.h"
 #include "cli/ui/truncate.h"
@@ -189,8 +190,8 @@ const char *cw_gpus_others(const struct cw_gpus *gpus, const char *uuid, char *b
     for (unsigned i = 0; i < gpus->count; i++)
         if (uuid[0] && strcmp(gpus->gpu[i].uuid, uuid) == 0)
             add_users(&line, &gpus->gpu[i], "");
-    cw_truncate(buf, cap, line.text, cap - 1);
-    return buf;
+    snprintf(buf, cap, "%s", line.text);
+    return cw_printable_clean_string(buf);
 }
 
 void cw_gpu_format(const struct cw_gpu *gpu, size_t columns, char *buf, size_t cap)

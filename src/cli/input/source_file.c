@@ -156,6 +156,8 @@ enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path
         cw_cli_error("'%s' %s", path, why);
         return CW_SOURCE_NONE;
     }
+    if (file->fd < 0 && errno == ENOENT && named != 0)
+        return CW_SOURCE_GONE;
     if (file->fd < 0 || (is_pipe(file->fd) && drain(file) != 0)) {
         cw_cli_error("cannot read '%s': %s", path, strerror(errno));
         return CW_SOURCE_NONE;

@@ -8,7 +8,7 @@
 
 struct cw_lines;
 
-enum cw_source { CW_SOURCE_NONE, CW_SOURCE_LIVE, CW_SOURCE_JSON };
+enum cw_source { CW_SOURCE_NONE, CW_SOURCE_GONE, CW_SOURCE_LIVE, CW_SOURCE_JSON };
 
 struct cw_source_file {
     const char *path;
@@ -19,7 +19,8 @@ struct cw_source_file {
 
 /* Opens and identifies it; CW_SOURCE_NONE after a message that names the file and the reason. Close
  * it in any case. `named`: how much of the path is a directory in which the file was found
- * (foreign_file.h); 0: the user named the file, which may be anything that can be read. */
+ * (foreign_file.h); 0: the user named the file, which may be anything that can be read.
+ * CW_SOURCE_GONE, without a message: it was found there, and has been removed since. */
 enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path, size_t named);
 void cw_source_file_close(struct cw_source_file *file);
 

@@ -93,6 +93,7 @@ static int read_path(struct cw_model *model, const char *path, size_t named)
 {
     struct cw_model_file *own = calloc(1, sizeof(*own) + strlen(path) + 1);
     struct cw_model_request request;
+    enum cw_source source;
 
     if (!own) {
         cw_cli_error("'%s': out of memory", path);
@@ -102,8 +103,12 @@ static int read_path(struct cw_model *model, const char *path, size_t named)
     request = (struct cw_model_request){.suppressions = own->options.suppressions,
                                         .old_ns = own->options.old};
     strcpy(own->path, path);
-    if (cw_source_file_open(&own->file, own->path, named) != CW_SOURCE_NONE &&
+    source = cw_source_file_open(&own->file, own->path, named);
+    if ((source == CW_SOURCE_LIVE || source == CW_SOURCE_JSON) &&
         cw_model_read_file(model, &own->file, &request) == 0) {
+        if (own->file.fd >= 0) /* read to its end; a job has thousands */
+            close(own->file.fd);
+        own->file.fd = -1;
         model->file = own;
         warn_of_selection(model->report);
         cw_model_read_stacks(model, 0);
@@ -111,7 +116,7 @@ static int read_path(struct cw_model *model, const char *path, size_t named)
     }
     cw_source_file_close(&own->file);
     free(own);
-    return -1;
+    return source == CW_SOURCE_GONE ? 1 : -1;
 }
 
 int cw_model_read(struct cw_model *model, const char *operand, size_t named)
@@ -125,8 +130,10 @@ int cw_model_read(struct cw_model *model, const char *operand, size_t named)
         return read_path(model, operand, named);
     found = cw_live_files_of_process(&files, operand);
     rc = found ? read_path(model, found->path, found->named) : -1;
+    if (rc > 0)
+        cw_cli_error("process %s has just ended, and its live file with it", operand);
     cw_live_files_free(&files);
-    return rc;
+    return rc == 0 ? 0 : -1;
 }
 
 void cw_model_read_stacks(struct cw_model *model, int is_for_text)

@@ -49,7 +49,7 @@ int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
 void cw_model_read_stacks(struct cw_model *model, int is_for_text);
 /* Does both for an operand that is to be compared: a process id, a live file or a report; warns if
  * that has only some call sites. Uses the suppressions of this environment. `named`: see
- * cw_source_file_open. */
+ * cw_source_file_open. 0, -1 after a message, or 1 if the named directory's file is gone. */
 int cw_model_read(struct cw_model *model, const char *operand, size_t named);
 void cw_model_free(struct cw_model *model);
 

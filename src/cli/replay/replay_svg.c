@@ -104,7 +104,7 @@ static void put_axes(const struct picture *picture)
     uint64_t step = step_for(picture->top, 1);
     char label[32];
 
-    for (uint64_t at = 0; at <= picture->top; at += step) {
+    for (uint64_t at = 0; at <= picture->top && at + step > at; at += step) {
         double y = y_of(picture, (double)at);
 
         fprintf(picture->out,
@@ -114,7 +114,7 @@ static void put_axes(const struct picture *picture)
                 cw_format_size(label, sizeof(label), at));
     }
     step = step_for(picture->right, 0);
-    for (uint64_t at = 0; at <= picture->right; at += step) {
+    for (uint64_t at = 0; at <= picture->right && at + step > at; at += step) {
         double x = x_of(picture, (double)at);
 
         if (has_times && picture->right >= UINT64_C(1000000000))

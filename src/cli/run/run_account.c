@@ -70,14 +70,8 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
         return -1;
     if (!account->is_quiet)
         cw_report_read_listed(job, cw_verdict_want);
-    if (cw_report_of(job)->process.init_error != 0) {
-        cw_verdict_add_refused(&account->verdict, cw_report_of(job));
-    } else if (cw_report_of(job)->process.is_uncalled) {
-        cw_verdict_add_uncalled(&account->verdict, cw_report_of(job));
-    } else {
-        cw_verdict_add(&account->verdict, cw_report_of(job));
+    if (cw_verdict_add(&account->verdict, cw_report_of(job)))
         rc = add_span(account, &cw_report_of(job)->snapshot);
-    }
     cw_report_close(job);
     return rc;
 }
@@ -167,6 +161,8 @@ static int look_at(struct cw_run_account *account, const struct cw_live_name *na
         if (is_last || !lives_on(&file))
             take_in(account, &file);
     } else if (source != CW_SOURCE_LIVE) {
+        if (source == CW_SOURCE_GONE)
+            cw_cli_error("cannot read '%s': somebody has removed it", path);
         account->unreadable++;
         cw_run_live_settle(&account->live, path, 0);
     }

@@ -224,30 +224,35 @@ static int write_by_form(struct cw_run_reports *reports, struct cw_source_file *
     return rc;
 }
 
-/* Where this process's report goes; *path: the name that was asked for. 0, or -1 if too long. */
+/* Where this process's report goes; path: the name that was asked for. reserves: a name with %n is
+ * taken. 0, or the errno. */
 static int choose_names(const struct cw_run_reports *reports, const struct cw_view *view,
-                        const char *pattern, char *path, char *own)
+                        const char *pattern, int reserves, char *path, char *own)
 {
     const char *rank = cw_view_text(view, cw_view_header(view)->rank);
     char inserted[2 * CW_PATH_MAX];
     struct cw_path_values values;
+    int error;
 
     cw_report_path_values(view, environ, &values);
-    if (cw_path_expand(path, CW_PATH_MAX, pattern, &values) != 0)
-        return -1;
+    error = reserves ? cw_report_path_reserve(path, pattern, "", &values)
+                     : cw_path_expand(path, CW_PATH_MAX, pattern, &values);
+
+    if (error != 0)
+        return reserves ? error : ENAMETOOLONG;
     if (!cw_path_is_shared(pattern)) {
         snprintf(own, CW_PATH_MAX, "%s", path);
         return 0;
     }
     if (cw_path_insert(inserted, sizeof(inserted), pattern, rank[0] ? ".rank-%r" : ".%p") != 0 ||
         cw_path_expand(own, CW_PATH_MAX, inserted, &values) != 0)
-        return -1;
+        return ENAMETOOLONG;
     if (!rank[0] || !find_own(reports, own))
         return 0;
     return cw_path_insert(inserted, sizeof(inserted), pattern, ".rank-%r.%p") == 0 &&
                    cw_path_expand(own, CW_PATH_MAX, inserted, &values) == 0
                ? 0
-               : -1;
+               : ENAMETOOLONG;
 }
 
 static int is_of_same_process(const struct cw_run_made *made, const struct cw_view *view)
@@ -255,7 +260,8 @@ static int is_of_same_process(const struct cw_run_made *made, const struct cw_vi
     return made && made->pid == cw_view_header(view)->pid;
 }
 
-/* Adds ".2" and so on to the name if the process was another program before, by exec. */
+/* Adds ".2" and so on to the name if the process was another program before, by exec. 0, or the
+ * errno. */
 static int number_programs(const struct cw_run_reports *reports, const struct cw_view *view,
                            char *own)
 {
@@ -265,7 +271,7 @@ static int number_programs(const struct cw_run_reports *reports, const struct cw
     for (unsigned i = 2; is_of_same_process(find_own(reports, own), view); i++) {
         snprintf(number, sizeof(number), ".%u", i);
         if (cw_path_insert(own, CW_PATH_MAX, first, number) != 0)
-            return -1;
+            return ENAMETOOLONG;
     }
     return 0;
 }
@@ -321,15 +327,17 @@ static int write_output(struct cw_run_reports *reports, const struct cw_run_outp
 {
     const struct cw_view *view = &file->image.view;
     char pattern[CW_PATH_MAX], path[CW_PATH_MAX], own[CW_PATH_MAX];
-    int rc;
+    int reserves = output->form && cw_path_has_number(output->pattern), error, rc;
 
     locate(view, output->pattern, pattern, sizeof(pattern));
     if (strcmp(pattern, "-") == 0)
         return write_by_library(reports, file, NULL, NULL) == 0;
-    if (choose_names(reports, view, pattern, path, own) != 0 ||
-        number_programs(reports, view, own) != 0) {
+    error = choose_names(reports, view, pattern, reserves, path, own);
+    if (error == 0)
+        error = number_programs(reports, view, own);
+    if (error != 0) {
         if (output->form)
-            cw_cli_error("cannot write '%s': %s", pattern, strerror(ENAMETOOLONG));
+            cw_cli_error("cannot write '%s': %s", pattern, strerror(error));
         return 0;
     }
     if (is_left_to_library(output, pattern, path))
@@ -338,6 +346,8 @@ static int write_output(struct cw_run_reports *reports, const struct cw_run_outp
                       : write_exactly(reports, file, path, own, was_written);
     if (rc == 0)
         remember(reports, view, path, own, was_written && !output->form);
+    else if (reserves)
+        unlink(path);
     return rc == 0;
 }
 

@@ -8,8 +8,8 @@
  * goes to stderr, and the reports of processes that were killed.
  *
  * One process: exactly the name that was asked for. Several: the rank or the process id before the
- * extension; and a number, if one process executed several programs. Names that lead to devices,
- * FIFOs or links, and those with %n, are left to the library.
+ * extension; and a number, if one process executed several programs. Of what the library can write,
+ * names that lead to devices, FIFOs or links, and those with %n, are left to it.
  */
 #ifndef CW_CLI_RUN_REPORT_H
 #define CW_CLI_RUN_REPORT_H

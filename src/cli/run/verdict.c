@@ -435,7 +435,7 @@ static void note_unseen(struct cw_run_verdict *verdict, const struct cw_process_
         snprintf(verdict->unseen_object, sizeof(verdict->unseen_object), "%s", process->unseen);
 }
 
-void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+static void add_process(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     struct adding adding = {verdict, model, grown_line(&model->tensors),
                             calloc((size_t)model->stacks + 1, sizeof(*adding.stack_key))};
@@ -470,7 +470,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     free(adding.stack_key);
 }
 
-void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+static void add_refused(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     verdict->refused++;
     verdict->init_error = model->process.init_error;
@@ -478,10 +478,21 @@ void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_repo
              cw_last_component(model->process.exe));
 }
 
-void cw_verdict_add_uncalled(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+static void add_uncalled(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     verdict->uncalled++;
     note_unseen(verdict, &model->process);
+}
+
+int cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+{
+    if (model->process.init_error != 0)
+        add_refused(verdict, model);
+    else if (model->process.is_uncalled)
+        add_uncalled(verdict, model);
+    else
+        add_process(verdict, model);
+    return model->process.init_error == 0 && !model->process.is_uncalled;
 }
 
 int cw_verdict_is_bad(const struct cw_run_verdict *verdict)

@@ -71,14 +71,10 @@ struct cw_verdict_ending {
 /* Names the stacks that the verdict needs; a cw_report_list_fn (report/report.h). */
 void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want, void *arg);
 /* After the frames of these stacks have been read. What a process that was killed had then is
- * neither leaked nor grown; its errors and its peak count. What one has that runs is not leaked. */
-void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model);
-
-/* A process in which the driver refused to start: no process with CUDA. */
-void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_report_model *model);
-
-/* A process in which nobody's calls came to us. */
-void cw_verdict_add_uncalled(struct cw_run_verdict *verdict, const struct cw_report_model *model);
+ * neither leaked nor grown; its errors and its peak count. What one has that runs is not leaked.
+ * Returns 0 if it was no process with CUDA: the driver refused to start, or nobody's calls came to
+ * us; the verdict says so. */
+int cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model);
 
 /* Whether something is wrong: an error, out of memory, a leak or growth. */
 int cw_verdict_is_bad(const struct cw_run_verdict *verdict);

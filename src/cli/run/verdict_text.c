@@ -7,18 +7,18 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "base/printable.h"
 #include "cli/model/site_text.h"
 #include "cli/run/finding.h"
 #include "cli/ui/message.h"
-#include "cli/ui/truncate.h"
 #include "report/model/error_name.h"
 
-#define LINE_MAX_BYTES   1024
-#define LINE_MAX_COLUMNS 240
-#define ITEM_MAX         512
-#define SIZE_MAX_BYTES   24
-#define TIMES_MAX        32
-#define NO_DEVICE        100 /* CUDA_ERROR_NO_DEVICE */
+#define LINE_MAX_BYTES      1024
+#define LINE_MAX_CHARACTERS 240
+#define ITEM_MAX            512
+#define SIZE_MAX_BYTES      24
+#define TIMES_MAX           32
+#define NO_DEVICE           100 /* CUDA_ERROR_NO_DEVICE */
 
 struct page {
     const struct cw_run_verdict *verdict;
@@ -70,15 +70,24 @@ static int say_item(struct page *page, const char *item)
     return 1;
 }
 
+/* As the text report shows names: UTF-8, whatever the locale. */
+static void make_printable(struct page *page)
+{
+    size_t len = cw_printable_clean(page->line, page->len), at = 0;
+    int is_printable;
+
+    for (unsigned i = 0; at < len && i < LINE_MAX_CHARACTERS; i++)
+        at += cw_printable_scan(page->line + at, len - at, &is_printable);
+    page->line[at] = '\0';
+}
+
 /* A line that is longer than the screen stays whole: the terminal breaks it, and a log has room.
  * With troubles of all kinds there is no room for what comes last. */
 static void end_line(struct page *page)
 {
-    char shown[LINE_MAX_BYTES];
-
-    cw_truncate(shown, sizeof(shown), page->line, LINE_MAX_COLUMNS);
+    make_printable(page);
     if (page->left > 0) {
-        fprintf(page->out, "%s%s\n", page->ending->prefix, shown);
+        fprintf(page->out, "%s%s\n", page->ending->prefix, page->line);
         page->left--;
     }
     page->len = 0;
@@ -489,6 +498,13 @@ static void say_device(struct page *page, const char *before, const struct cw_ve
     say(page, "%s on %s", of, cw_device_format(device, peak->device));
 }
 
+/* Beside a GPU's the host's is named from 1 % of it on: the few bytes in which a framework keeps a
+ * flag are no news. */
+static int is_host_named(const struct cw_run_verdict *verdict)
+{
+    return verdict->host.bytes >= verdict->gpu.bytes / 100;
+}
+
 /* The sum where it is of several; the GPU that had most, and the host. */
 static void say_peak(struct page *page)
 {
@@ -516,7 +532,8 @@ static void say_peak(struct page *page)
         of = " of it";
     }
     say_device(page, before, &verdict->gpu, of);
-    say_device(page, verdict->gpu.bytes != 0 ? ", " : before, &verdict->host, "");
+    if (is_host_named(verdict))
+        say_device(page, verdict->gpu.bytes != 0 ? ", " : before, &verdict->host, "");
     say(page, ", in %s mode", verdict->has_pool ? "pool" : "track");
     end_line(page);
     say_all_holders(page);

@@ -95,6 +95,8 @@ static int open_pager(struct cw_destination *destination, const char *pager)
     close(ends[0]);
     if (destination->pager > 0) {
         signal(SIGPIPE, SIG_IGN); /* the user may quit it early */
+        signal(SIGINT, SIG_IGN);  /* is the pager's, to end a search, and it stays in front */
+        signal(SIGQUIT, SIG_IGN);
         return 0;
     }
     destination->pager = 0;

@@ -226,37 +226,34 @@ int cw_report_path_create(char *path, int flags)
     return cw_sys_open(path, O_CREAT | O_NONBLOCK | flags, 0666);
 }
 
-static int build_name(struct cw_report_file *file, const char *pattern, const char *suffix,
+static int build_name(char *path, const char *pattern, const char *suffix,
                       const struct cw_path_values *values)
 {
-    size_t room = sizeof(file->path);
     size_t len;
 
-    if (cw_path_expand(file->path, room, pattern, values) != 0)
+    if (cw_path_expand(path, CW_PATH_MAX, pattern, values) != 0)
         return ENAMETOOLONG;
-    len = strlen(file->path);
+    len = strlen(path);
     if (len == 0)
         return ENOENT;
-    if (len + strlen(suffix) + 1 > room)
+    if (len + strlen(suffix) + 1 > CW_PATH_MAX)
         return ENAMETOOLONG;
-    memcpy(file->path + len, suffix, strlen(suffix) + 1);
+    memcpy(path + len, suffix, strlen(suffix) + 1);
     return 0;
 }
 
-/* Finds and reserves the first free number. */
-static int reserve_name(struct cw_report_file *file, const char *pattern, const char *suffix,
-                        struct cw_path_values *values)
+int cw_report_path_reserve(char *path, const char *pattern, const char *suffix,
+                           struct cw_path_values *values)
 {
     for (values->number = 1; values->number < NUMBER_MAX; values->number++) {
-        int error = build_name(file, pattern, suffix, values);
+        int error = build_name(path, pattern, suffix, values);
         int fd;
 
         if (error != 0)
             return error;
-        fd = cw_report_path_create(file->path, O_WRONLY | O_EXCL);
+        fd = cw_report_path_create(path, O_WRONLY | O_EXCL);
         if (fd >= 0) {
             cw_sys_close(fd);
-            file->reserved = 1;
             return 0;
         }
         if (errno != EEXIST)
@@ -317,10 +314,12 @@ int cw_report_file_open(struct cw_report_file *file, const char *pattern, const 
 
     memset(file, 0, sizeof(*file));
     file->fd = -1;
-    if (cw_path_has_number(pattern) && values->number == 0)
-        error = reserve_name(file, pattern, suffix, values);
-    else
-        error = build_name(file, pattern, suffix, values);
+    if (cw_path_has_number(pattern) && values->number == 0) {
+        error = cw_report_path_reserve(file->path, pattern, suffix, values);
+        file->reserved = error == 0;
+    } else {
+        error = build_name(file->path, pattern, suffix, values);
+    }
     if (error == 0)
         error = open_for_writing(file);
     if (error != 0 && file->reserved)

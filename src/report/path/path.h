@@ -50,6 +50,11 @@ int cw_path_insert(char *buf, size_t cap, const char *pattern, const char *text)
 /* Creates the file and missing directories; flags as for open(2), with the kind of access. The
  * descriptor, or -1 with errno. */
 int cw_report_path_create(char *path, int flags);
+/* Creates the file of the pattern with `suffix` appended, empty, with the first number, from 1 on,
+ * for which none exists, stored in values->number. path has room for CW_PATH_MAX. 0, or the errno.
+ */
+int cw_report_path_reserve(char *path, const char *pattern, const char *suffix,
+                           struct cw_path_values *values);
 
 /* One file being written; allocate it with cw_mem_alloc, not on the stack. */
 struct cw_report_file {

@@ -243,6 +243,15 @@ Test(verdict, a_smaller_peak_of_the_host_is_a_number)
     cr_expect_null(strstr(text, "on host: "));
 }
 
+Test(verdict, a_few_bytes_of_the_host_beside_a_gpus_peak_are_no_news)
+{
+    fixture_alloc(site_at("weights", 3, "cuMemAlloc"), 9 * MIB, 1, FIXTURE_MS);
+    add_host("flag", 4);
+    add();
+    print(9 * MIB + 4);
+    has_line("peak 9.0 MiB on device 0, in track mode");
+}
+
 Test(verdict, memory_of_the_host_alone_is_its_peak)
 {
     add_host("staging", 10 * MIB);
@@ -510,8 +519,8 @@ Test(verdict, nothing_but_what_was_not_seen_takes_two_lines)
     view = fixture_view();
     job = cw_report_open(&view, &request);
     cr_assert(job && cw_report_of(job)->process.is_uncalled);
-    cw_verdict_add_uncalled(&verdict, cw_report_of(job));
-    cw_verdict_add_uncalled(&verdict, cw_report_of(job));
+    cw_verdict_add(&verdict, cw_report_of(job));
+    cw_verdict_add(&verdict, cw_report_of(job));
     cw_report_close(job);
     cr_expect_eq(print(0), 2u);
     has_line("not seen: what plugin.so calls of CUDA: it was opened with RTLD_DEEPBIND in 2 "
