@@ -9,6 +9,7 @@
 #include "api/prefetch_table.h"
 #include "base/alarm.h"
 #include "base/sys.h"
+#include "core/cache/pool_context.h"
 #include "core/process/gate.h"
 #include "core/process/guard.h"
 
@@ -140,13 +141,22 @@ static void end_handing(void)
     cw_gate_leave();
 }
 
+/* What is submitted beside a free by the driver waits with it, perhaps for a kernel: not inside the
+ * gate (cw_pool_context_enter_driver). */
+static int is_beside_free(const struct cw_prefetch_row *row)
+{
+    const struct cw_pool_context *pool_context = cw_pool_context_of(row->context);
+
+    return pool_context != NULL && cw_pool_context_is_in_free(pool_context);
+}
+
 /* The driver may be called until end_handing. 0: not now. */
-static int begin_handing(void)
+static int begin_handing(const struct cw_prefetch_row *row)
 {
     if (!cw_gate_enter())
         return 0;
     atomic_store(&is_handing, 1);
-    if (!atomic_load(&is_stopping))
+    if (!atomic_load(&is_stopping) && !is_beside_free(row))
         return 1;
     end_handing();
     return 0;
@@ -191,7 +201,7 @@ static enum outcome look_at_half(const struct cw_prefetch_row *row, struct cw_pr
 {
     int pushed, code;
 
-    if (!begin_handing())
+    if (!begin_handing(row))
         return HELD_UP;
     code = enter(row, &pushed);
     if (code == 0) {
@@ -270,7 +280,7 @@ static enum outcome hand_over(struct cw_prefetch_row *row, struct cw_prefetch_re
     int pushed, is_last, code;
     uint64_t bytes;
 
-    if (!begin_handing())
+    if (!begin_handing(row))
         return HELD_UP;
     /* After is_handing: who cuts it from now on waits for what is submitted here. */
     bytes = is_cut(request) ? 0 : half->bytes;

@@ -171,11 +171,29 @@ static void put_points(struct trace *trace, uint32_t device)
     }
 }
 
-/* The viewer takes counters of one name for one, so it has all that tells sites apart. */
-static void name_site(const struct cw_report_model *model, const struct cw_snapshot_site *site,
-                      char *buf, size_t cap)
+static int looks_alike(const struct cw_snapshot_site *a, const struct cw_snapshot_site *b)
 {
-    const char *tag = cw_report_tag_label(model, site->tag);
+    return a->id == b->id && a->device == b->device && a->context == b->context && a->tag == b->tag;
+}
+
+/* How many of those before it in the trace would have the same name: libraries of one name in two
+ * directories make equal ids. */
+static uint32_t count_twins(const struct cw_form_request *request, uint32_t index)
+{
+    const struct cw_snapshot_site *site = request->model->snapshot.site;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; request->site[i] != index; i++)
+        count += looks_alike(&site[request->site[i]], &site[index]);
+    return count;
+}
+
+/* The viewer takes counters of one name for one, so it has all that tells sites apart. */
+static void name_site(const struct cw_form_request *request, uint32_t index, char *buf, size_t cap)
+{
+    const struct cw_snapshot_site *site = &request->model->snapshot.site[index];
+    const char *tag = cw_report_tag_label(request->model, site->tag);
+    uint32_t twins = count_twins(request, index);
     struct cw_out out;
 
     cw_out_init(&out, -1, buf, cap - 1);
@@ -186,6 +204,8 @@ static void name_site(const struct cw_report_model *model, const struct cw_snaps
         cw_out_printf(&out, " context %u", (unsigned)site->context);
     if (tag[0])
         cw_out_printf(&out, " tag %s", tag);
+    if (twins > 0)
+        cw_out_printf(&out, " (%u)", twins + 1);
     buf[out.len] = '\0';
 }
 
@@ -197,9 +217,10 @@ static void put_series(struct trace *trace, uint32_t index)
     const struct cw_growth_row *row = cw_snapshot_growth_row(snapshot, index);
     char name[NAME_MAX_BYTES];
 
-    name_site(trace->request->model, site, name, sizeof(name));
-
-    for (uint32_t i = 0; row && i < row->count; i++) {
+    if (!row)
+        return;
+    name_site(trace->request, index, name, sizeof(name));
+    for (uint32_t i = 0; i < row->count; i++) {
         begin_event(trace, "C", THREAD_OF_DEVICE + site->device);
         fputs(",\"ts\":", trace->out);
         put_time(trace, snapshot->growth.t_ns[i]);

@@ -197,7 +197,8 @@ static int open_temporary(struct cw_destination *destination, char *target,
     return destination->out ? 0 : fail(destination);
 }
 
-/* Devices and FIFOs are written to directly. */
+/* Devices, FIFOs and what procfs names (/dev/stdout, to which others write, too) are written to
+ * directly. */
 static int open_file(struct cw_destination *destination)
 {
     char file[PATH_MAX];
@@ -224,10 +225,9 @@ static int open_file(struct cw_destination *destination)
     }
     if (is_there && access(file, W_OK) != 0)
         return fail(destination);
-    if (is_there && !S_ISREG(status.st_mode))
+    if (end == CW_LINKS_KERNEL || (is_there && !S_ISREG(status.st_mode)))
         return open_in_place(destination);
-    return open_temporary(destination, end == CW_LINKS_KERNEL ? realpath(file, NULL) : strdup(file),
-                          is_there ? &status : NULL);
+    return open_temporary(destination, strdup(file), is_there ? &status : NULL);
 }
 
 int cw_destination_open(struct cw_destination *destination)

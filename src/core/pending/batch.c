@@ -77,7 +77,8 @@ void cw_batch_append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
 
 /* ---- events ---- */
 
-/* The live contexts but for those that have been waited for since. -1: too many. */
+/* The live contexts but for those that have been waited for since, the batch's own first: it is
+ * asked before the others. -1: too many. */
 static int contexts_to_pass(const struct cw_batch *batch, struct cw_pool_context **out)
 {
     uint32_t count, left = 0;
@@ -93,6 +94,11 @@ static int contexts_to_pass(const struct cw_batch *batch, struct cw_pool_context
     for (uint32_t i = 0; i < count; i++)
         if (atomic_load(&out[i]->synced) <= batch->stamp)
             out[left++] = out[i];
+    for (uint32_t i = 1; i < left; i++)
+        if (out[i] == batch->pool_context) {
+            out[i] = out[0];
+            out[0] = batch->pool_context;
+        }
     return (int)left;
 }
 
@@ -159,7 +165,7 @@ int cw_batch_waits_for_own(const struct cw_batch *batch)
     for (uint32_t i = 0; batch->recorded && i < batch->marks; i++)
         if (batch->mark[i].pool_context == batch->pool_context)
             return batch->mark[i].event != 0;
-    return !batch->recorded;
+    return !batch->recorded && cw_pool_context_is_in_free(batch->pool_context);
 }
 
 int cw_batch_query(struct cw_batch *batch)

@@ -11,6 +11,9 @@
 #include "core/process/gate.h"
 #include "core/process/session.h"
 
+/* How often frees in a busy context stand back, for as long as their patience. */
+#define STAND_BACK_EVERY_NS (20 * CW_PATIENCE_NS)
+
 /* Of a pool context's `busy`. */
 enum { NOT_BUSY, BUSY, BUSY_AND_SAID };
 
@@ -147,30 +150,52 @@ static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, in
     return passed == 0 && *out_code == 0 ? CW_PATIENCE_BUSY : CW_PATIENCE_REFUSED;
 }
 
-/* As long as frees come back from the driver, none of them waits for a kernel. */
-static enum cw_patience begin_again(struct cw_pool_context *pool_context, uint32_t passed,
+/* As long as frees come back from the driver, none of them waits for a kernel. *passed: how many
+ * had when it was looked at last. */
+static enum cw_patience begin_again(struct cw_pool_context *pool_context, uint32_t *passed,
                                     uint64_t *out_event, int *out_code)
 {
-    enum cw_patience found =
-        begin(pool_context, atomic_load(&pool_context->passed) != passed, out_event, out_code);
+    uint32_t before = *passed;
+    enum cw_patience found;
 
+    *passed = atomic_load(&pool_context->passed);
+    found = begin(pool_context, *passed != before && !cw_patience_is_over(pool_context), out_event,
+                  out_code);
     return found == CW_PATIENCE_SHUT ? CW_PATIENCE_CUT : found;
+}
+
+/*
+ * Until when a free asks on: its patience, and once the context is busy, not at all if it has an
+ * event. Without one it learns nothing in the driver's free, and there keeps the next from having
+ * one: threads that free beside each other would call the context busy until it is synchronised. So
+ * they all stand back at the same time, a little now and then, until nobody is in a free.
+ */
+static uint64_t asks_until(struct cw_pool_context *pool_context, uint64_t event)
+{
+    uint64_t now = cw_session_now(), began = atomic_load(&pool_context->stood_back);
+
+    if (!cw_patience_is_over(pool_context))
+        return now + CW_PATIENCE_NS;
+    if (event != 0)
+        return 0;
+    if (now - began >= STAND_BACK_EVERY_NS &&
+        atomic_compare_exchange_strong(&pool_context->stood_back, &began, now))
+        began = now;
+    return began + CW_PATIENCE_NS;
 }
 
 static CW_NOINLINE enum cw_patience keep_asking(struct cw_pool_context *pool_context,
                                                 uint64_t *event, int *out_code)
 {
-    uint64_t end = cw_session_now() + CW_PATIENCE_NS;
+    uint64_t end = asks_until(pool_context, *event);
     enum cw_patience found = CW_PATIENCE_BUSY;
     uint32_t passed = atomic_load(&pool_context->passed);
     unsigned turns = 0;
 
-    if (cw_patience_is_over(pool_context))
-        return CW_PATIENCE_BUSY;
     while (found == CW_PATIENCE_BUSY && cw_session_now() < end) {
         cw_lock_doze(&turns);
         found = *event != 0 ? ask(pool_context, *event)
-                            : begin_again(pool_context, passed, event, out_code);
+                            : begin_again(pool_context, &passed, event, out_code);
     }
     if (found == CW_PATIENCE_BUSY)
         cw_patience_end(pool_context);

@@ -8,9 +8,11 @@
  * waits in the driver. An event of the whole context is recorded and asked about, for 20 ms at
  * most, each time past the gate, so that the start of a capture never meets a wait of ours. While
  * another thread is inside the driver's free, not even that (cw_pool_context_is_in_free). When the
- * time is over the context is *busy*, and no other free waits for it again until the program
- * has synchronised it, or an event shows that the work it was busy with is done: that of a later
- * free, or the one of a free that then went to the driver and waited there.
+ * time is over the context is *busy*, and no other free waits for it again until the program has
+ * synchronised it, or an event shows that the work it was busy with is done: that of a later free,
+ * or the one of a free that then went to the driver and waited there. Frees that would be beside
+ * one another have no event, and learn nothing there: for 20 ms of each 400 they stand back until
+ * nobody is inside.
  *
  * What becomes of the block then is the driver's to say. The first goes to its own free, which
  * waits or does not; and the event tells afterwards which of the two it was. If work went on, the
@@ -23,7 +25,8 @@
  * waiting: only a block of whole pages, which no driver can unmap under running work, is waited
  * for, and the others are the driver's to free.
  *
- * Owns `busy`, `busy_since`, `unwaited` and `spare` of pool contexts, all atomic; no lock.
+ * Owns `busy`, `busy_since`, `stood_back`, `unwaited` and `spare` of pool contexts, all atomic; no
+ * lock.
  */
 #ifndef CW_CORE_PATIENCE_H
 #define CW_CORE_PATIENCE_H

@@ -313,7 +313,10 @@ int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
 int cw_pending_is_backlog(const struct cw_pool *pool)
 {
     const struct cw_live_device *device = &cw_session.arena.header->device[pool->device];
-    uint64_t bytes = cw_bucket_listed(pool->device) + cw_lane_own_bytes(pool->device);
+    int is_host = pool->device == CW_DEVICE_HOST;
+    uint64_t listed =
+        atomic_load_explicit(&pool->pool_context->listed[is_host], memory_order_relaxed);
+    uint64_t bytes = listed + cw_lane_own_bytes(pool->device);
 
     return bytes > MUCH_BYTES &&
            bytes / BACKLOG_PEAKS > atomic_load_explicit(&device->peak_bytes, memory_order_relaxed);

@@ -73,7 +73,7 @@ int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class);
 /* 1 if so much is pending that a request waits. */
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class);
 /* 1 if more of all sizes is pending than twice what the program has ever had on the device, of what
- * this thread can wait for: in the lists and its own lane. */
+ * this thread can wait for: in the pool context's list and its own lane. */
 int cw_pending_is_backlog(const struct cw_pool *pool);
 /* Waits for the oldest batch of the pool context, as long as there is patience
  * (core/pending/patience.h), and hands its blocks over. Returns how many; 0: there is no batch, it

@@ -31,8 +31,13 @@ static uint32_t count_alike(uint32_t first, uint32_t *out_next)
 
 static void count_listed(const struct cw_batch *batch, uint64_t sign)
 {
-    cw_bucket_list(batch->pool_context->device, sign * batch->bytes);
+    struct cw_pool_context *pool_context = batch->pool_context;
+
+    cw_bucket_list(pool_context->device, sign * batch->bytes);
     cw_bucket_list(CW_DEVICE_HOST, sign * batch->host_bytes);
+    atomic_fetch_add_explicit(&pool_context->listed[0], sign * batch->bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool_context->listed[1], sign * batch->host_bytes,
+                              memory_order_relaxed);
     for (uint32_t block = batch->head, next; block != 0; block = next) {
         uint32_t count = count_alike(block, &next);
 

@@ -33,12 +33,12 @@ static int take_from_driver(struct cw_request *request)
 
     if (cw_limit_reserve(request->device, request->held, &request->reserved, &cause) != 0)
         return -1;
-    if (!cw_gate_enter()) {
+    if (!cw_gate_enter_wait()) { /* it waits beside a free, as the program's own would */
         cw_limit_cancel(request->device, request->reserved);
         return 1;
     }
     rc = cw_session.ops->block_alloc(request->held, &request->key);
-    cw_gate_leave();
+    cw_gate_leave_wait();
     if (rc != 0)
         cw_limit_cancel(request->device, request->reserved);
     return rc;

@@ -35,7 +35,7 @@ int cw_strict_is_put_off(struct cw_pool_context *pool_context, const struct cw_l
 int cw_strict_is_piled_up(const struct cw_pool *pool, uint64_t held)
 {
     return cw_patience_is_over(pool->pool_context) &&
-           cw_pending_is_much(pool, cw_size_class_down(held));
+           (cw_pending_is_much(pool, cw_size_class_down(held)) || cw_pending_is_backlog(pool));
 }
 
 /* There is no way to ask without waiting: see core/pending/patience.h. */

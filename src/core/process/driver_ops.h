@@ -102,11 +102,11 @@ struct cw_driver_ops {
      * meant then. After 0: what is free of the context's device, over all processes. Nothing is
      * promised of the numbers: *out_free may be larger than *out_total. */
     int (*memory_info)(struct cw_context_name context, uint64_t *out_free, uint64_t *out_total);
-    /* Gated. Before: bytes is not 0; the calling thread has a current context. After 0: *out_key,
+    /* Waiting. Before: bytes is not 0; the calling thread has a current context. After 0: *out_key,
      * not 0, is a block of CW_KIND_DEVICE of that context, of at least so many bytes, for
      * block_free. */
     int (*block_alloc)(uint64_t bytes, uint64_t *out_key);
-    /* Gated. The same of managed memory that prefers the host and that the device reaches there;
+    /* Waiting. The same of managed memory that prefers the host and that the device reaches there;
      * its kind is CW_KIND_DEVICE for block_free. -1 also where the device cannot. */
     int (*fallback_alloc)(unsigned device, uint64_t bytes, uint64_t *out_key);
     /* Waiting. Before: key is a block of the context of this kind (CW_KIND_DEVICE, PITCHED or

@@ -25,16 +25,15 @@ static int is_anybody(enum count which)
     return 0;
 }
 
-/* Until nobody is left, so long at most. */
-static void wait_for(enum count which, uint64_t most_ns)
+static void wait_for_waiters(void)
 {
     uint64_t deadline;
     unsigned turns = 0;
 
-    if (!is_anybody(which))
+    if (!is_anybody(WAITING))
         return;
-    deadline = cw_clock_ns() + most_ns;
-    while (is_anybody(which) && cw_clock_ns() < deadline)
+    deadline = cw_clock_ns() + WAITERS_GRACE_NS;
+    while (is_anybody(WAITING) && cw_clock_ns() < deadline)
         cw_lock_relax(&turns);
 }
 
@@ -52,17 +51,26 @@ void cw_gate_close(void)
     /* A query in flight takes some microseconds: yielding the processor is enough. */
     while (is_anybody(CALLING))
         cw_lock_relax(&turns);
-    wait_for(WAITING, WAITERS_GRACE_NS);
+    wait_for_waiters();
 }
 
+/* Who enters after the barrier sees the reason, so each slot need be seen empty only once. */
 void cw_gate_let_pass(void)
 {
-    uint64_t own = UINT64_C(1) << cw_thread_slot();
+    uint64_t own = UINT64_C(1) << cw_thread_slot(), deadline = 0;
+    unsigned turns = 0;
 
     if ((cw_slot_used() & ~own) == 0)
         return;
     cw_slot_barrier();
-    wait_for(CALLING, LET_PASS_NS);
+    for (int i = 0; i < CW_SLOTS; i++)
+        while (atomic_load_explicit(&cw_slots[i].calling, memory_order_acquire) != 0) {
+            if (deadline == 0)
+                deadline = cw_clock_ns() + LET_PASS_NS;
+            if (cw_clock_ns() >= deadline)
+                return;
+            cw_lock_relax(&turns);
+        }
 }
 
 void cw_gate_thread_ends(void)

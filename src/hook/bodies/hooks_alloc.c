@@ -125,17 +125,6 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     return rc;
 }
 
-/* What the fallback has left there may go, too, but not if that would wait for work: the driver
- * need not have waited for a small block. */
-static CUresult freed_device(CUresult rc)
-{
-    uint8_t device;
-
-    if (CW_UNLIKELY(cw_fallback_has_left()) && rc == CUDA_SUCCESS)
-        cw_fallback_release_idle(cw_context_current(&device));
-    return rc;
-}
-
 /* To the driver, a block that only the pool still keeps is not freed. */
 static int is_freed_before(uint64_t key)
 {
@@ -144,8 +133,7 @@ static int is_freed_before(uint64_t key)
 
 static CUresult free_device(uint64_t key)
 {
-    return is_freed_before(key) ? CUDA_ERROR_INVALID_VALUE
-                                : freed_device(CW_REAL(cuMemFree_v2)(key));
+    return is_freed_before(key) ? CUDA_ERROR_INVALID_VALUE : CW_REAL(cuMemFree_v2)(key);
 }
 
 CW_HOT CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
@@ -159,7 +147,7 @@ CW_HOT CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 static CUresult free_device_v1(uint64_t key)
 {
-    return freed_device(CW_REAL(cuMemFree)((CUdeviceptr_v1)key));
+    return CW_REAL(cuMemFree)((CUdeviceptr_v1)key);
 }
 
 CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
@@ -502,15 +490,18 @@ CW_EXPORT CUresult cuMemHostUnregister(void *p)
 {
     struct cw_request_free freed;
     struct cw_call call;
+    struct cw_pool_context *pool_context;
     CUresult rc = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemHostUnregister, CW_CALLER))
         return CW_REAL(cuMemHostUnregister)(p);
     if (cw_pooled_free_begin(&call, CW_FREES_REGISTERED, (uint64_t)(uintptr_t)p, &freed, &rc))
         return rc;
-    do
+    do {
+        pool_context = cw_pooled_enter_driver(freed.block);
         rc = CW_REAL(cuMemHostUnregister)(p);
-    while (cw_call_again(&call, rc));
+        cw_pooled_leave_driver(pool_context);
+    } while (cw_call_again(&call, rc));
     cw_call_freed(&call, rc, &freed);
     return rc;
 }

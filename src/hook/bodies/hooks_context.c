@@ -352,6 +352,7 @@ LINKS_WITH(cuLinkCreate_v2, a3, a1)
 
 CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
+    struct cw_pool_context *pool_context;
     struct cw_request_free freed;
     struct cw_call call;
     CUresult rc;
@@ -359,13 +360,16 @@ CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
     if (!cw_call_enter(&call, CW_HOOK_cuModuleUnload, CW_CALLER))
         return CW_REAL(cuModuleUnload)(hmod);
     cw_request_free_begin(CW_SPACE_MODULE, handle_value(hmod), &freed);
+    pool_context = cw_pooled_enter_driver(freed.block);
     rc = CW_REAL(cuModuleUnload)(hmod);
+    cw_pooled_leave_driver(pool_context);
     cw_call_freed(&call, rc, &freed);
     return rc;
 }
 
 CW_EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
+    struct cw_pool_context *pool_context;
     struct cw_request_free freed;
     struct cw_call call;
     CUresult rc;
@@ -373,7 +377,9 @@ CW_EXPORT CUresult cuLibraryUnload(CUlibrary library)
     if (!cw_call_enter(&call, CW_HOOK_cuLibraryUnload, CW_CALLER))
         return CW_REAL(cuLibraryUnload)(library);
     cw_request_free_begin(CW_SPACE_MODULE, handle_value(library), &freed);
+    pool_context = cw_pooled_enter_driver(freed.block);
     rc = CW_REAL(cuLibraryUnload)(library);
+    cw_pooled_leave_driver(pool_context);
     cw_call_freed(&call, rc, &freed);
     return rc;
 }

@@ -94,6 +94,16 @@ CW_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle,
     return ipc_open(CW_HOOK_cuIpcOpenMemHandle, pdptr, handle, Flags, CW_CALLER);
 }
 
+/* It may wait for the context's work. */
+static CUresult close_memory(CUdeviceptr dptr, uint32_t block)
+{
+    struct cw_pool_context *pool_context = cw_pooled_enter_driver(block);
+    CUresult rc = CW_REAL(cuIpcCloseMemHandle)(dptr);
+
+    cw_pooled_leave_driver(pool_context);
+    return rc;
+}
+
 CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 {
     struct cw_request_free freed;
@@ -105,7 +115,7 @@ CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
         return CW_REAL(cuIpcCloseMemHandle)(dptr);
     block = cw_tracker_find(CW_SPACE_ADDRESS, dptr);
     if (block != 0 && cw_tracker_at(block)->refs > 1) {
-        rc = CW_REAL(cuIpcCloseMemHandle)(dptr);
+        rc = close_memory(dptr, block);
         if (rc == CUDA_SUCCESS)
             cw_tracker_at(block)->refs--;
         cw_call_leave();
@@ -113,7 +123,7 @@ CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     }
     if (cw_pooled_free_begin(&call, CW_FREES_IMPORTED, dptr, &freed, &rc))
         return rc;
-    rc = CW_REAL(cuIpcCloseMemHandle)(dptr);
+    rc = close_memory(dptr, freed.block);
     cw_call_freed(&call, rc, &freed);
     return rc;
 }

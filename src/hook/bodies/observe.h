@@ -11,6 +11,7 @@
 #define CW_HOOK_OBSERVE_H
 
 #include "hook/bodies/call.h"
+#include "hook/bodies/pooled.h"
 #include "hook/prototypes.inc"
 
 #define CW_OBSERVED_BODY(symbol, flags, then)                                                      \
@@ -35,10 +36,11 @@
 /* For a call that may be about another device than the current context's. */
 #define CW_OBSERVED_ON(symbol, ordinal) CW_OBSERVED_BODY(symbol, .on = cw_call_on(ordinal), (void)0)
 
-/* The body of a hook that frees what its first argument names. */
+/* The body of a hook that frees what its first argument names, and may wait for that. */
 #define CW_FREES(symbol, space)                                                                    \
     CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
+        struct cw_pool_context *pool_context;                                                      \
         struct cw_request_free freed;                                                              \
         struct cw_call call;                                                                       \
         CUresult rc;                                                                               \
@@ -46,7 +48,9 @@
         if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
             return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
         cw_request_free_begin(space, (uint64_t)(uintptr_t)a1, &freed);                             \
+        pool_context = cw_pooled_enter_driver(freed.block);                                        \
         rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                     \
+        cw_pooled_leave_driver(pool_context);                                                      \
         cw_call_freed(&call, rc, &freed);                                                          \
         return rc;                                                                                 \
     }

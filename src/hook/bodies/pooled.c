@@ -10,7 +10,6 @@
 #include "core/process/guard.h"
 #include "core/device/pitch.h"
 #include "core/account/budget.h"
-#include "core/cache/pool_context.h"
 #include "core/account/tracker.h"
 #include "hook/resolve/deepbind.h"
 
@@ -282,6 +281,7 @@ static int is_sound(uint64_t likely, unsigned element)
 static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dptr, size_t *pitch,
                           size_t width, size_t height, unsigned element)
 {
+    struct cw_pool_context *pool_context;
     uint8_t device;
     CUresult rc;
 
@@ -295,7 +295,9 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     /* Now the size is known: asks once more, with all of it reserved first. */
     if (cw_context_current(&device) != 0)
         cw_pitch_learn(device, width, element, *pitch);
+    pool_context = cw_pooled_enter_driver(0);
     CW_REAL(cuMemFree_v2)(*dptr);
+    cw_pooled_leave_driver(pool_context);
     cw_call_unreserve(call);
     if (!cw_call_may_here(call, *pitch * height))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -464,16 +466,32 @@ static struct cw_pool_context *where_to_free(uint32_t block)
     return cw_pool_context_of(context != 0 ? context : cw_context_current(&device));
 }
 
+struct cw_pool_context *cw_pooled_enter_driver(uint32_t block)
+{
+    struct cw_pool_context *pool_context = cw_pool_is_on() ? where_to_free(block) : NULL;
+
+    if (pool_context != NULL)
+        cw_pool_context_enter_driver(pool_context);
+    return pool_context;
+}
+
+void cw_pooled_leave_driver(struct cw_pool_context *pool_context)
+{
+    if (pool_context != NULL)
+        cw_pool_context_leave_driver(pool_context);
+}
+
+/* What the fallback has left may go afterwards, but not if that would wait for work: the driver
+ * need not have waited for a small block. */
 static CW_NOINLINE CUresult pass_to_driver(cw_free_fn driver, uint64_t key, uint32_t block)
 {
-    struct cw_pool_context *pool_context = where_to_free(block);
-    CUresult rc;
+    struct cw_pool_context *pool_context = cw_pooled_enter_driver(block);
+    CUresult rc = driver(key);
+    uint8_t device;
 
-    if (pool_context == NULL)
-        return driver(key);
-    cw_pool_context_enter_driver(pool_context);
-    rc = driver(key);
-    cw_pool_context_leave_driver(pool_context);
+    cw_pooled_leave_driver(pool_context);
+    if (cw_fallback_has_left() && rc == CUDA_SUCCESS)
+        cw_fallback_release_idle(cw_context_current(&device));
     return rc;
 }
 
@@ -488,7 +506,8 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_freeing how, uint64
     leave_prefetches(key);
     if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
         return waited;
-    rc = cw_pool_is_on() ? pass_to_driver(driver, key, freed.block) : driver(key);
+    rc = cw_pool_is_on() || cw_fallback_has_left() ? pass_to_driver(driver, key, freed.block)
+                                                   : driver(key);
     if (waited == CUDA_SUCCESS) {
         cw_call_freed(call, rc, &freed);
         return rc;

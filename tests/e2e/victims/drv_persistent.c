@@ -13,12 +13,16 @@
  *   beside  a thread waits in the driver's free, another one frees, and a third captures in another
  *           context: in the same one each of its calls would wait, too, on a GPU
  *   peer    one waits there, and another one frees in a second context before it ends the kernel
+ *   unpin   the same, where the one unregisters memory of the host
+ *   crowd   one waits there, and many free beside it, and go on when the kernel has ended
  *   left    a block of the fallback was freed in stream order, and small blocks are freed
+ *   unused  the same, after the device is done with it
  */
 #include "victim.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +31,8 @@
 #define SMALL  ((size_t)4 << 10)
 #define LARGE  ((size_t)8 << 20)
 #define BLOCKS 200
+#define CROWD  24
+#define ROUNDS 400
 
 static CUcontext context;
 static CUstream stream;
@@ -339,22 +345,66 @@ static void run_beside(void)
 }
 
 /* As with kernels that wait for each other: the one is launched by a thread that frees before. */
-static void run_peer(void)
+static void free_beside(void *(*wait)(void *), void *arg)
 {
     CUcontext other;
     pthread_t thread;
 
-    MUST(cuMemAlloc(&waiting[0], LARGE));
     MUST(cuCtxCreate_v2(&other, 0, 0));
     MUST(cuCtxSetCurrent(context));
     start_kernel();
-    start_threads(&thread, 1, free_waiting, &waiting[0]);
+    start_threads(&thread, 1, wait, arg);
     usleep(100000);
     MUST(cuCtxSetCurrent(other));
     for (int i = 0; i < 5; i++)
         take_and_free(SMALL << i, 10);
     end_elsewhere();
     join_threads(&thread, 1);
+}
+
+static void run_peer(void)
+{
+    MUST(cuMemAlloc(&waiting[0], LARGE));
+    free_beside(free_waiting, &waiting[0]);
+}
+
+static void *unregister(void *memory)
+{
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuMemHostUnregister(memory));
+    return NULL;
+}
+
+static void run_unpin(void)
+{
+    void *memory = aligned_alloc(4096, LARGE);
+
+    MUST(cuMemHostRegister(memory, LARGE, 0));
+    free_beside(unregister, memory);
+    free(memory);
+}
+
+static void *take_and_free_often(void *unused)
+{
+    MUST(cuCtxSetCurrent(context));
+    for (int i = 0; i < ROUNDS; i++)
+        take_and_free(SMALL, 1);
+    return unused;
+}
+
+/* Managed memory is never the pool's, so its free waits in the driver. */
+static void run_crowd(void)
+{
+    pthread_t thread[1 + CROWD];
+
+    MUST(cuMemAllocManaged(&waiting[0], LARGE, CU_MEM_ATTACH_GLOBAL));
+    start_kernel();
+    start_threads(thread, 1, free_waiting, &waiting[0]);
+    usleep(50000);
+    start_threads(thread + 1, CROWD, take_and_free_often, NULL);
+    usleep(100000);
+    end_kernel();
+    join_threads(thread, 1 + CROWD);
 }
 
 static void run_left(void)
@@ -371,6 +421,21 @@ static void run_left(void)
     MUST(cuMemAllocAsync(&left, (size_t)200 << 20, stream));
     say("running: %d", is_running());
     end_kernel();
+}
+
+static void run_unused(void)
+{
+    CUdeviceptr managed, live, left;
+    unsigned type;
+
+    MUST(cuMemAllocManaged(&managed, SMALL, CU_MEM_ATTACH_GLOBAL));
+    MUST(cuMemAlloc(&live, (size_t)900 << 20));
+    MUST(cuMemAllocAsync(&left, (size_t)200 << 20, stream));
+    MUST(cuMemFreeAsync(left, stream));
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuMemFree(managed));
+    say("there: %d",
+        cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, left) == CUDA_SUCCESS);
 }
 
 int main(int argc, char **argv)
@@ -391,7 +456,10 @@ int main(int argc, char **argv)
                      {"vain_pending", run_vain_pending},
                      {"beside", run_beside},
                      {"peer", run_peer},
-                     {"left", run_left}};
+                     {"unpin", run_unpin},
+                     {"crowd", run_crowd},
+                     {"left", run_left},
+                     {"unused", run_unused}};
 
     prepare();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)

@@ -6,6 +6,7 @@
 
 #include "core/process/gate.h"
 #include "core/account/tracker.h"
+#include "core/pending/patience.h"
 #include "pool_fixture.h"
 
 #define PROBE (4 * KIB)
@@ -101,6 +102,91 @@ PoolTest(backlog, it_does_not_wait_for_a_kernel_that_does_not_end)
     cr_expect_lt(fake_driver.now_ns, FAKE_START_NS + 50 * FAKE_MS);
     fake_finish(FIRST_CONTEXT);
     cr_expect(pool_serves(16 * MIB));
+}
+
+/* More than its patience is not to be had: what would be beyond the bound is the driver's. */
+PoolTest(backlog, in_a_busy_context_as_little_is_pending)
+{
+    uint64_t most = 0;
+
+    fake_driver.capacity = 200 * GIB;
+    fake_driver.clock_step = FAKE_MS;
+    fake_driver.is_persistent = 1;
+    for (unsigned i = 0; i < 300; i++) {
+        pool_free_with_work(MIB + i % 60 * (MIB / 2));
+        most = most > cw_pending_bytes(0) ? most : cw_pending_bytes(0);
+    }
+    cr_expect(cw_patience_is_over(owner));
+    cr_expect_leq(most, 128 * MIB, "%ju MiB", (uintmax_t)(most / MIB));
+}
+
+/* ---- several contexts ---- */
+
+static struct cw_pool_context *add_second(uint8_t device)
+{
+    pooled_context(1, device);
+    return cw_pool_context_of(pool_index(SECOND_CONTEXT));
+}
+
+PoolTest(backlog, what_another_context_has_pending_nobody_here_waits_for)
+{
+    struct cw_pool_context *second = add_second(0);
+
+    fake_driver.clock_step = FAKE_MS / 10;
+    fake_driver.is_persistent = 1;
+    fake_set_current(SECOND_CONTEXT);
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t key = pool_get((10 + i) * MIB);
+
+        fake_submit(SECOND_CONTEXT);
+        pool_put(key);
+    }
+    cw_pending_close(0);
+    cr_expect(cw_pending_is_backlog(cw_pool_context_pool(second, CW_POOL_DEVICE)));
+    cr_expect_not(cw_pending_is_backlog(cw_pool_context_pool(owner, CW_POOL_DEVICE)));
+}
+
+/* Blocks of `own`, which is idle, are pending for the work of another device's context, or for a
+ * free that is under way there. Asking takes no time, and is no reason to call `own` busy. */
+static void await_other(struct cw_pool_context *own, uint64_t other, int is_in_free)
+{
+    struct cw_pool_context *working = cw_pool_context_of(pool_index(other));
+    uint64_t begun;
+
+    fake_driver.clock_step = FAKE_MS;
+    fake_driver.is_persistent = 1;
+    fake_submit(other);
+    if (is_in_free)
+        cw_pool_context_enter_driver(working);
+    for (unsigned i = 0; i < 3; i++)
+        pool_put(pool_get((16 + 2 * i) * MIB));
+    cw_pending_close(0);
+    begun = fake_driver.now_ns;
+    cw_pending_await(own);
+    cr_expect_lt(fake_driver.now_ns - begun, CW_PATIENCE_NS / 2);
+    cr_expect_not(cw_patience_is_over(own));
+    if (is_in_free)
+        cw_pool_context_leave_driver(working);
+}
+
+PoolTest(backlog, nobody_waits_for_work_of_a_newer_context)
+{
+    add_second(1);
+    await_other(owner, SECOND_CONTEXT, 0);
+}
+
+PoolTest(backlog, nor_of_an_older_one)
+{
+    struct cw_pool_context *second = add_second(1);
+
+    fake_set_current(SECOND_CONTEXT);
+    await_other(second, FIRST_CONTEXT, 0);
+}
+
+PoolTest(backlog, nor_for_a_free_there)
+{
+    add_second(1);
+    await_other(owner, SECOND_CONTEXT, 1);
 }
 
 PoolTest(backlog, behind_eight_blocks_it_does_not_wait)

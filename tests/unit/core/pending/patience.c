@@ -163,6 +163,43 @@ PoolTest(patience, beside_frees_that_are_short_it_asks)
     cw_pool_context_leave_driver(owner);
 }
 
+/* Busy, and nobody has an event that would tell when that ends; the kernel has ended. */
+static void be_busy_without_event(void)
+{
+    cw_pool_context_enter_driver(owner);
+    free_in_vain(SMALL);
+    fake_finish(FIRST_CONTEXT);
+    cw_pool_context_leave_driver(owner);
+    cr_assert(cw_patience_is_over(owner));
+    fake_driver.now_ns += 1000 * FAKE_MS;
+}
+
+/* Else threads that free beside each other would keep the context busy for ever. */
+PoolTest(patience, beside_a_free_in_a_busy_context_it_stands_back)
+{
+    be_busy_without_event();
+    free_beside(leave_soon);
+    cr_expect_not(cw_patience_is_over(owner));
+    cr_expect(pool_serves(SMALL));
+}
+
+PoolTest(patience, but_not_for_long_nor_each_time)
+{
+    uint64_t begun;
+
+    be_busy_without_event();
+    cw_pool_context_enter_driver(owner);
+    fake_driver.clock_step = FAKE_MS / 10;
+    begun = fake_driver.now_ns;
+    free_in_vain(SMALL);
+    cr_expect_leq(fake_driver.now_ns - begun, WAIT);
+    fake_driver.now_ns += 100 * FAKE_MS;
+    begun = fake_driver.now_ns;
+    free_in_vain(SMALL);
+    cr_expect_leq(fake_driver.now_ns - begun, FAKE_MS);
+    cw_pool_context_leave_driver(owner);
+}
+
 PoolTest(patience, a_capture_meanwhile_puts_the_free_off)
 {
     free_beside(capture_soon);
