@@ -54,7 +54,8 @@ void cw_gate_close(void)
     wait_for_waiters();
 }
 
-/* Who enters after the barrier sees the reason, so each slot need be seen empty only once. */
+/* Who enters after the barrier sees what the caller wrote, so each slot need be seen empty only
+ * once. */
 void cw_gate_let_pass(void)
 {
     uint64_t own = UINT64_C(1) << cw_thread_slot(), deadline = 0;
