@@ -142,16 +142,20 @@ static void end_handing(void)
 }
 
 /* What is submitted beside a free by the driver waits with it, perhaps for a kernel: not inside the
- * gate (cw_pool_context_enter_driver). */
-static int is_beside_free(const struct cw_prefetch_row *row)
+ * gate (cw_pool_context_enter_driver). As long as frees come back, none of them does. */
+static int is_beside_free(struct cw_prefetch_row *row)
 {
-    const struct cw_pool_context *pool_context = cw_pool_context_of(row->context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(row->context);
+    uint32_t before = row->frees_ended;
 
-    return pool_context != NULL && cw_pool_context_is_in_free(pool_context);
+    if (pool_context == NULL || !cw_pool_context_is_in_free(pool_context))
+        return 0;
+    row->frees_ended = atomic_load(&pool_context->passed);
+    return row->frees_ended == before;
 }
 
 /* The driver may be called until end_handing. 0: not now. */
-static int begin_handing(const struct cw_prefetch_row *row)
+static int begin_handing(struct cw_prefetch_row *row)
 {
     if (!cw_gate_enter())
         return 0;
@@ -196,7 +200,7 @@ static int ask(const struct cw_prefetch_row *row, struct cw_prefetch_half *half)
 
 /* The half can be filled, or the request has failed; HELD_UP: not yet. Also an empty half goes with
  * its context: it is there, and its end waits for what is read now. */
-static enum outcome look_at_half(const struct cw_prefetch_row *row, struct cw_prefetch_half *half,
+static enum outcome look_at_half(struct cw_prefetch_row *row, struct cw_prefetch_half *half,
                                  struct cw_prefetch_request *request)
 {
     int pushed, code;

@@ -115,12 +115,12 @@ static int start(struct cw_prefetch_row *row, struct cw_prefetch_request *wanted
     int code;
 
     wanted->is_after = stream != CUWARDEN_NO_STREAM;
-    if (!cw_gate_enter())
+    if (!cw_gate_enter_wait()) /* it waits beside a free by the driver */
         return cw_api_busy();
     code = cw_prefetch_lost_code(row);
     if (code == 0 && wanted->is_after)
         code = cw_prefetch_driver->event_record(ready, stream);
-    cw_gate_leave();
+    cw_gate_leave_wait();
     if (code != 0)
         return refused(row, code, "start");
     if (cw_prefetch_wake() != 0)
@@ -338,12 +338,12 @@ static int hold_back(struct cw_prefetch_row *row, uint64_t number, void *stream)
 {
     int code;
 
-    if (!cw_gate_enter())
+    if (!cw_gate_enter_wait()) /* so does this */
         return cw_api_busy();
     code = cw_prefetch_lost_code(row);
     if (code == 0)
         code = cw_prefetch_driver->event_order(cw_prefetch_events_at(row, number)->done, stream);
-    cw_gate_leave();
+    cw_gate_leave_wait();
     return refused(row, code, "hold others back");
 }
 

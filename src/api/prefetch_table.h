@@ -53,7 +53,8 @@ struct cw_prefetch_row {
     uint64_t failed, refused;
     struct cw_transfers done;
     struct cw_prefetch_half half[CW_PREFETCH_HALVES];
-    unsigned turn; /* the half that is to be filled; the reader's */
+    unsigned turn;        /* the half that is to be filled; the reader's */
+    uint32_t frees_ended; /* `passed` of the pool context when it looked last; so is this */
     /* Constant as long as the row is somebody's. */
     uint64_t chunk_bytes;
     void *stream;

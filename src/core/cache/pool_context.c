@@ -132,9 +132,10 @@ void cw_pool_context_enter_driver(struct cw_pool_context *pool_context)
     cw_gate_let_pass();
 }
 
-void cw_pool_context_leave_driver(struct cw_pool_context *pool_context)
+void cw_pool_context_leave_driver(struct cw_pool_context *pool_context, int has_freed)
 {
-    atomic_fetch_add(&pool_context->passed, 1);
+    if (has_freed)
+        atomic_fetch_add(&pool_context->passed, 1);
     atomic_fetch_sub(&pool_context->inside, 1);
     cw_thread.freeing = NULL;
 }
@@ -142,7 +143,7 @@ void cw_pool_context_leave_driver(struct cw_pool_context *pool_context)
 void cw_pool_context_thread_ends(void)
 {
     if (CW_UNLIKELY(cw_thread.freeing != NULL))
-        cw_pool_context_leave_driver(cw_thread.freeing);
+        cw_pool_context_leave_driver(cw_thread.freeing, 0);
 }
 
 int cw_pool_context_enter_free(struct cw_pool_context *pool_context)
@@ -158,7 +159,7 @@ int cw_pool_context_enter_free(struct cw_pool_context *pool_context)
 
 void cw_pool_context_leave_free(struct cw_pool_context *pool_context)
 {
-    cw_pool_context_leave_driver(pool_context);
+    cw_pool_context_leave_driver(pool_context, 1);
     cw_gate_leave_wait();
     atomic_fetch_sub(&pool_context->freeing, 1);
 }

@@ -54,7 +54,7 @@ struct CW_ALIGNED_LINE cw_pool_context {
     _Atomic uint32_t in_hand;     /* batches of it that are in a thread's hands now */
     _Atomic uint32_t freeing;     /* threads that are releasing a block of it now */
     _Atomic uint32_t inside;      /* and threads in any free by the driver of a block of it */
-    _Atomic uint32_t passed;      /* how many of these have come back */
+    _Atomic uint32_t passed;      /* how many of these have come back and freed it */
     _Atomic uint64_t listed[2];   /* bytes in the batches below: of the device, pinned */
     _Atomic uint64_t stood_back;  /* when the last time began for frees to stand back */
     /* Guarded by the lock of pool_contexts: */
@@ -150,7 +150,8 @@ void cw_pool_context_leave_free(struct cw_pool_context *pool_context);
  * inside a free; enter lets those pass that were quicker.
  */
 void cw_pool_context_enter_driver(struct cw_pool_context *pool_context);
-void cw_pool_context_leave_driver(struct cw_pool_context *pool_context);
+/* has_freed: the driver did it, and so has waited for what it waits for. */
+void cw_pool_context_leave_driver(struct cw_pool_context *pool_context, int has_freed);
 /* The calling thread ends, perhaps cancelled inside one. */
 void cw_pool_context_thread_ends(void);
 

@@ -106,8 +106,9 @@ struct cw_driver_ops {
      * not 0, is a block of CW_KIND_DEVICE of that context, of at least so many bytes, for
      * block_free. */
     int (*block_alloc)(uint64_t bytes, uint64_t *out_key);
-    /* Waiting. The same of managed memory that prefers the host and that the device reaches there;
-     * its kind is CW_KIND_DEVICE for block_free. -1 also where the device cannot. */
+    /* Gated: it is several calls, none of which may come late. The same of managed memory that
+     * prefers the host and that the device reaches there; its kind is CW_KIND_DEVICE for
+     * block_free. -1 also where the device cannot. */
     int (*fallback_alloc)(unsigned device, uint64_t bytes, uint64_t *out_key);
     /* Waiting. Before: key is a block of the context of this kind (CW_KIND_DEVICE, PITCHED or
      * PINNED), which the program or block_alloc got and nobody has freed. After 0: it is gone, and

@@ -68,10 +68,10 @@ static enum cw_unserved ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
 
     if (!host_can_spare(bytes))
         return CW_UNSERVED_HOST;
-    if (!cw_gate_enter_wait()) /* it waits beside a free, as the program's own would */
+    if (!cw_gate_enter())
         return CW_UNSERVED_UNASKED;
     rc = cw_session.ops->fallback_alloc(device, bytes, out_key);
-    cw_gate_leave_wait();
+    cw_gate_leave();
     return rc == 0 ? CW_UNSERVED_COUNT : CW_UNSERVED_DEVICE;
 }
 

@@ -500,7 +500,7 @@ CW_EXPORT CUresult cuMemHostUnregister(void *p)
     do {
         pool_context = cw_pooled_enter_driver(freed.block);
         rc = CW_REAL(cuMemHostUnregister)(p);
-        cw_pooled_leave_driver(pool_context);
+        cw_pooled_leave_driver(pool_context, rc);
     } while (cw_call_again(&call, rc));
     cw_call_freed(&call, rc, &freed);
     return rc;

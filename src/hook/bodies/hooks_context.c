@@ -362,7 +362,7 @@ CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
     cw_request_free_begin(CW_SPACE_MODULE, handle_value(hmod), &freed);
     pool_context = cw_pooled_enter_driver(freed.block);
     rc = CW_REAL(cuModuleUnload)(hmod);
-    cw_pooled_leave_driver(pool_context);
+    cw_pooled_leave_driver(pool_context, rc);
     cw_call_freed(&call, rc, &freed);
     return rc;
 }
@@ -379,7 +379,7 @@ CW_EXPORT CUresult cuLibraryUnload(CUlibrary library)
     cw_request_free_begin(CW_SPACE_MODULE, handle_value(library), &freed);
     pool_context = cw_pooled_enter_driver(freed.block);
     rc = CW_REAL(cuLibraryUnload)(library);
-    cw_pooled_leave_driver(pool_context);
+    cw_pooled_leave_driver(pool_context, rc);
     cw_call_freed(&call, rc, &freed);
     return rc;
 }

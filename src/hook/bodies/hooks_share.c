@@ -100,7 +100,7 @@ static CUresult close_memory(CUdeviceptr dptr, uint32_t block)
     struct cw_pool_context *pool_context = cw_pooled_enter_driver(block);
     CUresult rc = CW_REAL(cuIpcCloseMemHandle)(dptr);
 
-    cw_pooled_leave_driver(pool_context);
+    cw_pooled_leave_driver(pool_context, rc);
     return rc;
 }
 

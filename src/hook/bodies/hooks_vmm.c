@@ -187,4 +187,17 @@ CW_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t ali
     return rc;
 }
 
-CW_FREES(cuMemAddressFree, CW_SPACE_RESERVATION)
+/* Addresses without memory: nothing waits for work. */
+CW_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAddressFree, CW_CALLER))
+        return CW_REAL(cuMemAddressFree)(ptr, size);
+    cw_request_free_begin(CW_SPACE_RESERVATION, ptr, &freed);
+    rc = CW_REAL(cuMemAddressFree)(ptr, size);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}

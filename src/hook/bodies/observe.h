@@ -50,7 +50,7 @@
         cw_request_free_begin(space, (uint64_t)(uintptr_t)a1, &freed);                             \
         pool_context = cw_pooled_enter_driver(freed.block);                                        \
         rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                     \
-        cw_pooled_leave_driver(pool_context);                                                      \
+        cw_pooled_leave_driver(pool_context, rc);                                                  \
         cw_call_freed(&call, rc, &freed);                                                          \
         return rc;                                                                                 \
     }

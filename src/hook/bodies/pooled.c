@@ -296,8 +296,7 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     if (cw_context_current(&device) != 0)
         cw_pitch_learn(device, width, element, *pitch);
     pool_context = cw_pooled_enter_driver(0);
-    CW_REAL(cuMemFree_v2)(*dptr);
-    cw_pooled_leave_driver(pool_context);
+    cw_pooled_leave_driver(pool_context, CW_REAL(cuMemFree_v2)(*dptr));
     cw_call_unreserve(call);
     if (!cw_call_may_here(call, *pitch * height))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -475,21 +474,21 @@ struct cw_pool_context *cw_pooled_enter_driver(uint32_t block)
     return pool_context;
 }
 
-void cw_pooled_leave_driver(struct cw_pool_context *pool_context)
+void cw_pooled_leave_driver(struct cw_pool_context *pool_context, CUresult rc)
 {
     if (pool_context != NULL)
-        cw_pool_context_leave_driver(pool_context);
+        cw_pool_context_leave_driver(pool_context, rc == CUDA_SUCCESS);
 }
 
 /* What the fallback has left may go afterwards, but not if that would wait for work: the driver
  * need not have waited for a small block. */
 static CW_NOINLINE CUresult pass_to_driver(cw_free_fn driver, uint64_t key, uint32_t block)
 {
-    struct cw_pool_context *pool_context = cw_pooled_enter_driver(block);
+    struct cw_pool_context *pool_context = key != 0 ? cw_pooled_enter_driver(block) : NULL;
     CUresult rc = driver(key);
     uint8_t device;
 
-    cw_pooled_leave_driver(pool_context);
+    cw_pooled_leave_driver(pool_context, rc);
     if (cw_fallback_has_left() && rc == CUDA_SUCCESS)
         cw_fallback_release_idle(cw_context_current(&device));
     return rc;

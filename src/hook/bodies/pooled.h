@@ -31,7 +31,7 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_freeing how, uint64_t key
 /* Around a call of the program's that the driver may let wait for the context's work: of a block,
  * or for 0 of the current one (cw_pool_context_enter_driver). NULL: there is no pool. */
 struct cw_pool_context *cw_pooled_enter_driver(uint32_t block);
-void cw_pooled_leave_driver(struct cw_pool_context *pool_context);
+void cw_pooled_leave_driver(struct cw_pool_context *pool_context, CUresult rc);
 
 /* The block that holds this address was exported, or got attributes that stick to its memory: it
  * will not be kept when it is freed. */

@@ -166,7 +166,7 @@ static void await_other(struct cw_pool_context *own, uint64_t other, int is_in_f
     cr_expect_lt(fake_driver.now_ns - begun, CW_PATIENCE_NS / 2);
     cr_expect_not(cw_patience_is_over(own));
     if (is_in_free)
-        cw_pool_context_leave_driver(working);
+        cw_pool_context_leave_driver(working, 1);
 }
 
 PoolTest(backlog, nobody_waits_for_work_of_a_newer_context)

@@ -95,7 +95,7 @@ PoolTest(patience, beside_a_free_in_the_driver_nothing_is_recorded)
     free_in_vain(SMALL);
     cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), polls);
     cr_expect_geq(fake_driver.now_ns - begun, CW_PATIENCE_NS);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     free_in_vain(SMALL);
     cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), polls + 1);
 }
@@ -108,7 +108,7 @@ PoolTest(patience, nor_is_its_context_quiet)
     cw_pool_context_enter_driver(owner);
     cr_expect_not(cw_quiet_is_idle(owner));
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), recorded);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     cr_expect(cw_quiet_is_idle(owner));
 }
 
@@ -123,7 +123,7 @@ static void *leave_soon(void *unused)
 {
     usleep(20000);
     fake_finish(FIRST_CONTEXT);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     return unused;
 }
 
@@ -131,7 +131,7 @@ static void *come_and_go(void *unused)
 {
     usleep(20000);
     cw_pool_context_enter_driver(owner);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     return unused;
 }
 
@@ -160,7 +160,7 @@ PoolTest(patience, beside_frees_that_are_short_it_asks)
 {
     fake_finish(FIRST_CONTEXT);
     free_beside(come_and_go);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
 }
 
 /* Busy, and nobody has an event that would tell when that ends; the kernel has ended. */
@@ -169,7 +169,7 @@ static void be_busy_without_event(void)
     cw_pool_context_enter_driver(owner);
     free_in_vain(SMALL);
     fake_finish(FIRST_CONTEXT);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     cr_assert(cw_patience_is_over(owner));
     fake_driver.now_ns += 1000 * FAKE_MS;
 }
@@ -197,13 +197,13 @@ PoolTest(patience, but_not_for_long_nor_each_time)
     begun = fake_driver.now_ns;
     free_in_vain(SMALL);
     cr_expect_leq(fake_driver.now_ns - begun, FAKE_MS);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
 }
 
 PoolTest(patience, a_capture_meanwhile_puts_the_free_off)
 {
     free_beside(capture_soon);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     cw_gate_open();
 }
 
@@ -215,7 +215,7 @@ PoolTest(patience, a_small_free_beside_a_large_one_is_put_off)
     start_kernel();
     cw_pool_context_enter_driver(owner);
     cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
 }
 
 PoolTest(patience, what_is_put_off_serves_when_the_work_before_its_free_is_done)

@@ -256,7 +256,7 @@ PoolTest(pending, so_is_one_that_was_closed_beside_a_free_in_the_driver)
     cw_pending_close(1);
     cr_expect_eq(harvest(UINT32_MAX), 0u);
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 0u);
-    cw_pool_context_leave_driver(owner);
+    cw_pool_context_leave_driver(owner, 1);
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(harvest(UINT32_MAX), 1u);
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 1u);
