@@ -519,12 +519,7 @@ int cw_context_is_last_release(unsigned device)
 
 void cw_context_released(unsigned device)
 {
-    uint32_t context = cw_context_primary(device);
-
-    if (context != 0 && atomic_load(&context_at(context)->retains) > 0) {
-        atomic_fetch_sub(&context_at(context)->retains, 1);
-        show(context);
-    }
+    cw_context_detached(cw_context_primary(device));
 }
 
 void cw_context_attached(uint32_t context)
@@ -535,13 +530,17 @@ void cw_context_attached(uint32_t context)
     show(context);
 }
 
-int cw_context_detached(uint32_t context)
+int cw_context_is_attached(uint32_t context)
 {
-    if (context == 0 || atomic_load(&context_at(context)->retains) == 0)
-        return 1;
+    return context != 0 && atomic_load(&context_at(context)->retains) != 0;
+}
+
+void cw_context_detached(uint32_t context)
+{
+    if (!cw_context_is_attached(context))
+        return;
     atomic_fetch_sub(&context_at(context)->retains, 1);
     show(context);
-    return 0;
 }
 
 void cw_context_device(uint32_t context, uint8_t *out_device)

@@ -107,9 +107,10 @@ uint32_t cw_context_primary(unsigned device);
 int cw_context_is_last_release(unsigned device);
 void cw_context_released(unsigned device);
 
-/* Adds or drops a reference to a context that is not primary; 1: it was the last. */
+/* References to a context that is not primary, beside the one that creation made. */
 void cw_context_attached(uint32_t context);
-int cw_context_detached(uint32_t context);
+int cw_context_is_attached(uint32_t context);
+void cw_context_detached(uint32_t context);
 
 /* Its device, where the context is known. */
 void cw_context_device(uint32_t context, uint8_t *out_device);

@@ -113,26 +113,9 @@ static unsigned list(uint8_t device, uint64_t out[CW_DRIVER_POOLS + POOLS_MAX])
     return all;
 }
 
-static uint64_t for_each(uint8_t device, uint64_t (*visit)(uint64_t pool))
-{
-    uint64_t pool[CW_DRIVER_POOLS + POOLS_MAX], sum = 0;
-    unsigned pools = list(device, pool);
-
-    for (unsigned i = 0; i < pools; i++)
-        sum += visit(pool[i]);
-    return sum;
-}
-
 static int is_used(uint8_t device)
 {
     return device < CW_MAX_DEVICES && (atomic_load(&used) >> device & 1) != 0;
-}
-
-static uint64_t held_by(uint64_t pool)
-{
-    uint64_t held = 0, in_use = 0;
-
-    return cw_session.ops->driver_pool_use(pool, &held, &in_use) == 0 ? held : 0;
 }
 
 static uint64_t spare_of(uint64_t pool)
@@ -144,18 +127,40 @@ static uint64_t spare_of(uint64_t pool)
                : 0;
 }
 
+/* What the pools hold, together, and what of that the driver says is not in use. */
+static uint64_t add_up(uint8_t device, uint64_t *out_unused)
+{
+    uint64_t pool[CW_DRIVER_POOLS + POOLS_MAX], sum = 0;
+    unsigned pools = list(device, pool);
+
+    *out_unused = 0;
+    for (unsigned i = 0; i < pools; i++) {
+        uint64_t held = 0, in_use = 0;
+
+        if (cw_session.ops->driver_pool_use(pool[i], &held, &in_use) != 0)
+            continue;
+        sum += held;
+        *out_unused += held > in_use ? held - in_use : 0;
+    }
+    return sum;
+}
+
+/* What has been returned may still be in use to the driver, which has yet to come to its free. But
+ * memory may also lie in a pool that is not asked: a destroyed one, or one too many. */
 void cw_driver_pool_sample(uint8_t device)
 {
-    uint64_t in, out, held;
+    uint64_t in, out, held, unused;
     int64_t spare;
 
     if (!is_used(device))
         return;
     in = atomic_load(&taken[device]); /* read before the pools are asked: errs on the low side */
     out = atomic_load(&returned[device]);
-    held = for_each(device, held_by);
+    held = add_up(device, &unused);
     spare = (int64_t)(held - (in - out));
-    atomic_store(&spare_before[device], (spare > 0 ? spare : 0) - (int64_t)out);
+    if (spare < (int64_t)unused)
+        spare = (int64_t)unused;
+    atomic_store(&spare_before[device], spare - (int64_t)out);
     atomic_store(&cw_device_at(device)->memory.spare, cw_driver_pool_spare(device));
 }
 
@@ -179,11 +184,14 @@ static uint64_t trim(uint64_t pool)
 
 uint64_t cw_driver_pool_trim(uint8_t device)
 {
-    uint64_t bytes;
+    uint64_t pool[CW_DRIVER_POOLS + POOLS_MAX], bytes = 0;
+    unsigned pools;
 
     if (!is_used(device) || !cw_gate_enter())
         return 0;
-    bytes = for_each(device, trim);
+    pools = list(device, pool);
+    for (unsigned i = 0; i < pools; i++)
+        bytes += trim(pool[i]);
     cw_driver_pool_sample(device);
     cw_gate_leave();
     return bytes;

@@ -382,18 +382,12 @@ int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc)
     return again;
 }
 
-void cw_call_note(enum cw_hook hook, CUresult rc)
+void cw_call_note_on(enum cw_hook hook, CUresult rc, uint8_t on, void *caller)
 {
-    struct cw_call call = {.cause = CW_CAUSE_DRIVER};
-    uint8_t device;
+    struct cw_call call = {.caller = caller, .on = on, .is_once = 1};
 
-    if (CW_LIKELY(!is_noteworthy(rc)))
-        return;
-    cw_thread.depth = 1;
-    cw_context_current(&device);
-    call.api = cw_call_api_text(hook);
-    note(&call, rc, device);
-    cw_call_leave();
+    if (is_noteworthy(rc))
+        cw_call_observe(&call, hook, rc);
 }
 
 int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour)

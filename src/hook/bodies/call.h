@@ -184,8 +184,14 @@ static inline uint8_t cw_call_on(int ordinal)
 {
     return (uint8_t)(ordinal >= 0 && ordinal < CW_MAX_DEVICES ? ordinal + 1 : 0);
 }
-/* The same for a call that must not be repeated. */
-void cw_call_note(enum cw_hook hook, CUresult rc);
+/* The same for a call that must not be repeated; on: as the member. */
+void cw_call_note_on(enum cw_hook hook, CUresult rc, uint8_t on, void *caller);
+
+static inline void cw_call_note(enum cw_hook hook, CUresult rc, void *caller)
+{
+    if (CW_UNLIKELY(rc != CUDA_SUCCESS))
+        cw_call_note_on(hook, rc, 0, caller);
+}
 
 /* 1 while the stream captures; NULL means the flavour's default stream. */
 int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour);

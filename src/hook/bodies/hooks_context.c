@@ -15,12 +15,13 @@ static uint64_t handle_value(const void *handle)
 /* ---- contexts ---- */
 
 /* Creating a context takes memory, so it may run out of memory. */
-static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook)
+static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook,
+                            void *caller)
 {
     if (rc == CUDA_SUCCESS && pctx != NULL)
         cw_context_created(handle_value(*pctx), (unsigned)dev);
     cw_call_leave();
-    cw_call_note(hook, rc);
+    cw_call_note_on(hook, rc, cw_call_on(dev), caller);
 }
 
 #define CREATES(symbol, dev)                                                                       \
@@ -34,7 +35,7 @@ static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_
         do                                                                                         \
             rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                 \
         while (cw_call_again_on(&call, rc, (unsigned)(dev)));                                      \
-        account_created(rc, a1, dev, CW_HOOK_##symbol);                                            \
+        account_created(rc, a1, dev, CW_HOOK_##symbol, CW_CALLER);                                 \
         return rc;                                                                                 \
     }
 
@@ -100,10 +101,15 @@ CW_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
     uint8_t device;
+    uint32_t context = cw_session_is_armed() ? cw_context_of(handle_value(ctx), &device) : 0;
+    CUresult rc;
 
-    if (cw_session_is_armed() && !cw_context_detached(cw_context_of(handle_value(ctx), &device)))
-        return CW_REAL(cuCtxDetach)(ctx);
-    return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
+    if (!cw_context_is_attached(context))
+        return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
+    rc = CW_REAL(cuCtxDetach)(ctx);
+    if (rc == CUDA_SUCCESS)
+        cw_context_detached(context);
+    return rc;
 }
 
 /* ---- primary contexts ---- */
@@ -121,7 +127,7 @@ CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     if (rc == CUDA_SUCCESS && pctx != NULL)
         cw_context_retained(handle_value(*pctx), (unsigned)dev);
     cw_call_leave();
-    cw_call_note(CW_HOOK_cuDevicePrimaryCtxRetain, rc);
+    cw_call_note_on(CW_HOOK_cuDevicePrimaryCtxRetain, rc, cw_call_on(dev), CW_CALLER);
     return rc;
 }
 
@@ -225,7 +231,7 @@ CW_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, C
         cw_context_folded(handle_value(*phCtx), (unsigned)dev);
     }
     cw_call_leave();
-    cw_call_note(CW_HOOK_cuGreenCtxCreate, rc);
+    cw_call_note_on(CW_HOOK_cuGreenCtxCreate, rc, cw_call_on(dev), CW_CALLER);
     return rc;
 }
 
@@ -343,7 +349,7 @@ LOADS_WITH(cuLibraryLoadFromFile, CW_SCOPE_CURRENT, a4, a5)
             return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
         LOAD_WITH(symbol, values, options);                                                        \
         cw_call_leave();                                                                           \
-        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
+        cw_call_note(CW_HOOK_##symbol, rc, CW_CALLER);                                             \
         return rc;                                                                                 \
     }
 

@@ -156,7 +156,7 @@ CW_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGra
     if (rc == CUDA_SUCCESS)
         remember_node(call.api, nodeParams);
     cw_call_leave();
-    cw_call_note(CW_HOOK_cuGraphAddMemAllocNode, rc);
+    cw_call_note(CW_HOOK_cuGraphAddMemAllocNode, rc, CW_CALLER);
     return rc;
 }
 
@@ -208,7 +208,7 @@ static void remember_generic_node(struct cw_call *call, CUresult rc, CUgraphNode
         while (cw_call_again(&call, rc));                                                          \
         remember_generic_node(&call, rc, node);                                                    \
         cw_call_leave();                                                                           \
-        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
+        cw_call_note(CW_HOOK_##symbol, rc, CW_CALLER);                                             \
         return rc;                                                                                 \
     }
 
@@ -335,7 +335,7 @@ static void account_exec(struct cw_call *call, CUresult rc, const CUgraphExec *e
             rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                 \
         while (cw_call_again(&call, rc));                                                          \
         account_exec(&call, rc, a1, a2);                                                           \
-        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
+        cw_call_note(CW_HOOK_##symbol, rc, CW_CALLER);                                             \
         return rc;                                                                                 \
     }
 
@@ -347,11 +347,11 @@ INSTANTIATES(cuGraphInstantiateWithParams_ptsz)
 
 typedef CUresult (*launch_fn)(CUgraphExec exec, CUstream stream);
 
-static CUresult launch(enum cw_hook hook, CUgraphExec exec, CUstream stream)
+static CUresult launch(enum cw_hook hook, CUgraphExec exec, CUstream stream, void *caller)
 {
     launch_fn real = (launch_fn)cw_real_of(hook);
     CUresult rc = real(exec, stream);
-    struct cw_call call = {0};
+    struct cw_call call = {.caller = caller};
 
     while (cw_call_observe(&call, hook, rc))
         rc = real(exec, stream);
@@ -362,12 +362,12 @@ static CUresult launch(enum cw_hook hook, CUgraphExec exec, CUstream stream)
 
 CW_EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
-    return launch(CW_HOOK_cuGraphLaunch, hGraphExec, hStream);
+    return launch(CW_HOOK_cuGraphLaunch, hGraphExec, hStream, CW_CALLER);
 }
 
 CW_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-    return launch(CW_HOOK_cuGraphLaunch_ptsz, hGraphExec, hStream);
+    return launch(CW_HOOK_cuGraphLaunch_ptsz, hGraphExec, hStream, CW_CALLER);
 }
 
 /* Memory that a launch allocated stays allocated (CUDA programming guide, graph memory nodes). */

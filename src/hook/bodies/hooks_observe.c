@@ -178,7 +178,7 @@ static CUresult synchronized(enum cw_hook hook, CUresult rc, uint64_t handle, ui
                              void *caller)
 {
     if (rc != CUDA_SUCCESS) {
-        cw_call_note(hook, rc);
+        cw_call_note(hook, rc, caller);
     } else if (cw_session_is_armed() && cw_thread.depth == 0) {
         cw_thread.depth = 1;
         if (cw_thread.api == 0)

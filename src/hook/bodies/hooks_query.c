@@ -97,7 +97,7 @@ CW_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     rc = free != NULL && total != NULL ? CUDA_SUCCESS : CW_REAL(cuMemGetInfo_v2)(free, total);
     if (rc == CUDA_SUCCESS)
         rc = memory_info(free, total);
-    cw_call_note(CW_HOOK_cuMemGetInfo_v2, rc);
+    cw_call_note(CW_HOOK_cuMemGetInfo_v2, rc, CW_CALLER);
     return rc;
 }
 

@@ -45,15 +45,36 @@ static uint64_t imported_size(CUdeviceptr dptr)
     return size;
 }
 
-/* A handle that is open already gives the same pointer and counts one more open. */
-static int count_open(CUdeviceptr dptr)
+/* The block of an opened handle, or 0. */
+static uint32_t find_open(CUdeviceptr dptr)
 {
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, dptr);
 
-    if (block == 0 || cw_site_own(cw_site_at(cw_tracker_at(block)->site))->kind != CW_KIND_IPC)
-        return 0;
-    cw_tracker_at(block)->refs++;
-    return 1;
+    return block != 0 && cw_site_own(cw_site_at(cw_tracker_at(block)->site))->kind == CW_KIND_IPC
+               ? block
+               : 0;
+}
+
+/* A handle that is open already gives the same pointer and counts one more open. */
+static int count_open(CUdeviceptr dptr)
+{
+    uint32_t block = find_open(dptr);
+
+    if (block != 0)
+        cw_tracker_at(block)->refs++;
+    return block != 0;
+}
+
+/* Takes one open off, unless it is the last. */
+static int is_open_again(uint32_t block)
+{
+    _Atomic uint32_t *refs = &cw_tracker_at(block)->refs;
+    uint32_t opens = atomic_load(refs);
+
+    while (opens > 1)
+        if (atomic_compare_exchange_weak(refs, &opens, opens - 1))
+            return 1;
+    return 0;
 }
 
 typedef CUresult (*ipc_open_fn)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
@@ -113,11 +134,11 @@ CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 
     if (!cw_call_enter(&call, CW_HOOK_cuIpcCloseMemHandle, CW_CALLER))
         return CW_REAL(cuIpcCloseMemHandle)(dptr);
-    block = cw_tracker_find(CW_SPACE_ADDRESS, dptr);
-    if (block != 0 && cw_tracker_at(block)->refs > 1) {
+    block = find_open(dptr);
+    if (block != 0 && is_open_again(block)) {
         rc = close_memory(dptr, block);
-        if (rc == CUDA_SUCCESS)
-            cw_tracker_at(block)->refs--;
+        if (rc != CUDA_SUCCESS)
+            cw_tracker_at(block)->refs++;
         cw_call_leave();
         return rc;
     }

@@ -149,6 +149,7 @@ CW_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     if (rc == CUDA_SUCCESS)
         cw_vmm_map(ptr, size, offset, handle);
     cw_call_leave();
+    cw_call_note(CW_HOOK_cuMemMap, rc, CW_CALLER);
     return rc;
 }
 

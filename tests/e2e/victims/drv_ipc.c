@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Two processes share memory: `export` leaks a block and starts itself as `import`, which opens the
- * block twice, closes one opening, and leaks a block of its own. */
+ * block twice again and again, and has two threads close it at once; opens it twice, closes one
+ * opening, and leaks a block of its own. */
 #include "victim.h"
 
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "in_thread.h"
+
+#define ROUNDS 300
 
 static NOINLINE CUdeviceptr open_handle(CUipcMemHandle handle)
 {
@@ -13,6 +18,36 @@ static NOINLINE CUdeviceptr open_handle(CUipcMemHandle handle)
 
     MUST(cuIpcOpenMemHandle(&block, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     return block;
+}
+
+static CUcontext context;
+static CUdeviceptr shared;
+static pthread_barrier_t turn;
+
+static void *close_often(void *unused)
+{
+    MUST(cuCtxSetCurrent(context));
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_barrier_wait(&turn);
+        MUST(cuIpcCloseMemHandle(shared));
+        pthread_barrier_wait(&turn);
+    }
+    return unused;
+}
+
+static void open_and_close(CUipcMemHandle handle)
+{
+    pthread_t thread[2];
+
+    pthread_barrier_init(&turn, NULL, 3);
+    start_threads(thread, 2, close_often, NULL);
+    for (int i = 0; i < ROUNDS; i++) {
+        shared = open_handle(handle);
+        shared = open_handle(handle);
+        pthread_barrier_wait(&turn);
+        pthread_barrier_wait(&turn);
+    }
+    join_threads(thread, 2);
 }
 
 static int import(const char *text)
@@ -28,7 +63,8 @@ static int import(const char *text)
             return 1;
         ((unsigned char *)&handle)[i] = (unsigned char)byte;
     }
-    use_device(0);
+    context = use_device(0);
+    open_and_close(handle);
     block = open_handle(handle);
     if (open_handle(handle) != block)
         return 1;

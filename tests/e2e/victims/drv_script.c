@@ -20,6 +20,10 @@
 
 #define UNTIL_MOST 300000 /* turns of until, each a millisecond or more: as long as tests wait */
 
+/* Deprecated, and so not by their names. */
+CUresult attach(CUcontext *context, unsigned flags) __asm__("cuCtxAttach");
+CUresult detach(CUcontext context) __asm__("cuCtxDetach");
+
 struct block blocks[128];
 static CUcontext contexts[128];
 static CUstream streams[128];
@@ -35,10 +39,13 @@ static CUstream *stream_at(const struct args *args, int i)
     return &streams[args->text[i][0] & 127];
 }
 
-/* current[:CONTEXT]; release and reset:ORDINAL; free-again is for stacks of its own. */
+/* current[:CONTEXT]; attach: to the current one; release and reset:ORDINAL; free-again is for
+ * stacks of its own. */
 #define CALLS(ROW)                                                                                 \
     ROW("current", run_current, cuCtxSetCurrent(args->text[0][0] ? *context_at(args, 0) : NULL))   \
     ROW("destroy", run_destroy, cuCtxDestroy(*context_at(args, 0)))                                \
+    ROW("attach", run_attach, attach(context_at(args, 0), 0))                                      \
+    ROW("detach", run_detach, detach(*context_at(args, 0)))                                        \
     ROW("release", run_release, cuDevicePrimaryCtxRelease((int)size_at(args, 0)))                  \
     ROW("reset", run_reset, cuDevicePrimaryCtxReset((int)size_at(args, 0)))                        \
     ROW("sync", run_sync, cuCtxSynchronize())                                                      \

@@ -32,10 +32,11 @@ static int device_here(void)
     return device;
 }
 
-/* module:NAME, launch:EXEC. */
+/* module:NAME, launch:EXEC, destroy-pool:NAME. */
 #define CALLS(ROW)                                                                                 \
     ROW("module", run_module, cuModuleLoadData(&modules[index_at(args, 0)], IMAGE))                \
-    ROW("launch", run_launch, cuGraphLaunch(execs[index_at(args, 0)], NULL))
+    ROW("launch", run_launch, cuGraphLaunch(execs[index_at(args, 0)], NULL))                       \
+    ROW("destroy-pool", run_destroy_pool, cuMemPoolDestroy(pools[index_at(args, 0)]))
 CALLS(DEFINE_CALL)
 
 /* from-pool:BLOCK:BYTES:POOL */
