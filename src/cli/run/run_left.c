@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/options/options.h"
 
 #define VARIABLE CW_OPTION_PREFIX "LIVE="
+#define LOOKS    2
 
 /* That of the run, or inside it that of a nested one. */
 static int names_directory(const char *assignment, const char *directory)
@@ -38,7 +40,7 @@ static int is_left(const char *pid, const char *directory)
     return found;
 }
 
-unsigned cw_run_left_count(const char *directory)
+static unsigned count_left(const char *directory)
 {
     DIR *dir = opendir("/proc");
     const struct dirent *entry;
@@ -49,5 +51,18 @@ unsigned cw_run_left_count(const char *directory)
             count += (unsigned)is_left(entry->d_name, directory);
     if (dir)
         closedir(dir);
+    return count;
+}
+
+/* While a process executes a program its environment is empty for a moment. */
+unsigned cw_run_left_count(const char *directory)
+{
+    const struct timespec moment = {.tv_nsec = 5000000};
+    unsigned count = count_left(directory);
+
+    for (int i = 0; count == 0 && i < LOOKS; i++) {
+        nanosleep(&moment, NULL);
+        count = count_left(directory);
+    }
     return count;
 }
