@@ -4,13 +4,15 @@
  * opening, and leaks a block of its own. */
 #include "victim.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "in_thread.h"
 
-#define ROUNDS 300
+#define ROUNDS 1000
 
 static NOINLINE CUdeviceptr open_handle(CUipcMemHandle handle)
 {
@@ -22,30 +24,40 @@ static NOINLINE CUdeviceptr open_handle(CUipcMemHandle handle)
 
 static CUcontext context;
 static CUdeviceptr shared;
-static pthread_barrier_t turn;
+static atomic_int opened, met, closed;
+
+/* Seldom yields: both threads are to leave at once. */
+static void spin_until(const atomic_int *count, int wanted)
+{
+    for (int turns = 1; atomic_load(count) < wanted; turns++)
+        if (turns % 1000 == 0)
+            sched_yield();
+}
 
 static void *close_often(void *unused)
 {
     MUST(cuCtxSetCurrent(context));
-    for (int i = 0; i < ROUNDS; i++) {
-        pthread_barrier_wait(&turn);
+    for (int i = 1; i <= ROUNDS; i++) {
+        spin_until(&opened, i);
+        atomic_fetch_add(&met, 1);
+        spin_until(&met, 2 * i);
         MUST(cuIpcCloseMemHandle(shared));
-        pthread_barrier_wait(&turn);
+        atomic_fetch_add(&closed, 1);
     }
     return unused;
 }
 
-static void open_and_close(CUipcMemHandle handle)
+static NOINLINE void open_and_close(CUipcMemHandle handle)
 {
     pthread_t thread[2];
 
-    pthread_barrier_init(&turn, NULL, 3);
     start_threads(thread, 2, close_often, NULL);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 1; i <= ROUNDS; i++) {
         shared = open_handle(handle);
         shared = open_handle(handle);
-        pthread_barrier_wait(&turn);
-        pthread_barrier_wait(&turn);
+        atomic_store(&opened, i);
+        while (atomic_load(&closed) < 2 * i)
+            usleep(50);
     }
     join_threads(thread, 2);
 }
