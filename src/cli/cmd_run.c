@@ -74,7 +74,8 @@ static const struct cw_flag flags[] = {
      .name = "error-exitcode",
      .value = "N",
      .help = "exit with N (1 to 255) if something leaked or a memory error happened (an invalid or "
-             "double free, or an error that broke a context; running out of memory is none), and "
+             "double free, or an error that broke a context; running out of memory does not "
+             "count), and "
              "PROGRAM succeeded"},
     {.id = FLAG_LEAK_BYTES,
      .name = "leak-bytes",
