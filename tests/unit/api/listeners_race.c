@@ -11,6 +11,7 @@
 #include "fake_driver.h"
 
 #define TURNS 200000
+#define CALLS 1000 /* at least: a machine that is busy may make all turns before anybody asks */
 
 static int first_arg, second_arg;
 static _Atomic int is_over;
@@ -39,7 +40,7 @@ static int second(int device, uint64_t bytes, void *arg)
 
 static void replace(void)
 {
-    for (int i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < TURNS || atomic_load(&calls) < CALLS; i++) {
         cr_assert_eq(cw_api_memory_listen(first, &first_arg, 1), CUWARDEN_OK);
         cr_assert_eq(cw_api_memory_listen(first, &first_arg, 0), CUWARDEN_OK);
         cr_assert_eq(cw_api_memory_listen(second, &second_arg, 1), CUWARDEN_OK);
@@ -75,7 +76,6 @@ Test(listeners_race, nobody_is_called_with_the_argument_of_another)
     cw_api_init(core_options());
     run_threads(4, run);
     cr_expect_eq(atomic_load(&mixed_up), 0, "%u of %u calls", mixed_up, calls);
-    cr_expect_neq(atomic_load(&calls), 0);
     cr_expect_eq(cw_api_memory_listen(first, &first_arg, 0), CUWARDEN_NOT_FOUND);
     cr_expect_eq(cw_api_memory_listen(second, &second_arg, 0), CUWARDEN_NOT_FOUND);
 }
