@@ -86,7 +86,7 @@ static struct item *make_many(struct cw_map *map)
     return items;
 }
 
-Test(map, holds_a_hundred_thousand_aligned_addresses, .timeout = 30)
+Test(map, holds_a_hundred_thousand_aligned_addresses)
 {
     struct cw_map map = {NULL, 0};
     struct item *items = make_many(&map);

@@ -353,7 +353,7 @@ Test(out, a_sigpipe_that_was_pending_before_stays_pending)
     cr_expect(sigismember(&pending, SIGPIPE));
 }
 
-Test(out, a_full_non_blocking_pipe_is_waited_for_no_longer_than_told, .timeout = 10)
+Test(out, a_full_non_blocking_pipe_is_waited_for_no_longer_than_told)
 {
     static char bulk[1 << 20];
     int ends[2];

@@ -530,7 +530,7 @@ static void sweep(void)
 Test(backing, the_age_of_the_dead_counts_from_when_they_were_seen)
 {
     make_file("1-1-a.live", 0600, 40 * DAY); /* it may have died a moment ago */
-    make_file("2-1-b.live", 0400, DAY - 60);
+    make_file("2-1-b.live", 0400, DAY - 3600);
     make_file("3-1-c.live", 0400, DAY + 60);
     make_file(".4-1-d.live", 0600, 60); /* not complete yet, or never will be */
     make_file(".5-1-e.live", 0600, DAY + 60);

@@ -153,15 +153,15 @@ static unsigned look(const char *path, uint64_t *seen)
     return torn;
 }
 
-/* The number of torn records, or NOT_OPEN, as a process' exit status; 150: nothing was seen. */
+/* The number of torn records, or NOT_OPEN, as a process' exit status. */
 static unsigned look_often(void)
 {
     uint64_t seen = 0;
     unsigned sum = 0;
 
-    for (unsigned i = 0; i < looks() && sum < 100; i++)
+    for (unsigned i = 0; (i < looks() || seen == 0) && sum < 100; i++)
         sum += look(cw_session.arena.backing.path, &seen);
-    return seen == 0 ? 150 : sum;
+    return sum;
 }
 
 static unsigned found;

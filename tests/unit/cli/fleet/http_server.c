@@ -110,7 +110,7 @@ static void expect_word(int fd)
     close(fd);
 }
 
-TestSuite(http_server, .init = start, .fini = stop, .timeout = 120);
+TestSuite(http_server, .init = start, .fini = stop);
 
 Test(http_server, silent_clients_give_way)
 {

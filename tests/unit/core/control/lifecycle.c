@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -160,8 +161,12 @@ static _Atomic int stop_growing;
 static void grow_or_end(unsigned id)
 {
     if (id > 0) {
-        while (!atomic_load(&stop_growing))
-            cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
+        while (!atomic_load(&stop_growing)) {
+            if (atomic_load(&core_header()->size) < 32u << 20)
+                cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
+            else
+                sched_yield();
+        }
         return;
     }
     while (atomic_load(&core_header()->size) < 4u << 20)

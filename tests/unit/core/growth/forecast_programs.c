@@ -23,7 +23,7 @@ static void start(void)
     programs_begin();
 }
 
-TestSuite(forecast_programs, .init = start, .timeout = 120);
+TestSuite(forecast_programs, .init = start);
 
 /* Counts what is said of them, prints it by family, and adds it up. */
 static void run_calm(uint64_t seed)

@@ -241,7 +241,7 @@ static void expect_one_slot_without_time(void)
     cr_expect_eq(slots_in_use(), CW_SAMPLES - 1);
 }
 
-Test(series, a_slot_has_no_time_while_it_is_written, .timeout = 60)
+Test(series, a_slot_has_no_time_while_it_is_written)
 {
     sample_around(expect_one_slot_without_time);
     cr_expect_eq(slots_in_use(), CW_SAMPLES);
@@ -257,7 +257,7 @@ static void serve_and_finish(void)
     cr_expect_eq(slots_in_use(), CW_SAMPLES - 1);
 }
 
-Test(series, nobody_waits_for_who_takes_a_sample, .timeout = 60)
+Test(series, nobody_waits_for_who_takes_a_sample)
 {
     sample_around(serve_and_finish);
     cr_expect_eq(live->taken, CW_SAMPLES + 1);
@@ -268,7 +268,7 @@ static void fork_in_the_middle(void)
     cr_expect_eq(fork_and_start_anew(), 0);
 }
 
-Test(series, a_child_forked_in_the_middle_starts_anew, .timeout = 60)
+Test(series, a_child_forked_in_the_middle_starts_anew)
 {
     sample_around(fork_in_the_middle);
     cr_expect_eq(live->taken, CW_SAMPLES + 1);

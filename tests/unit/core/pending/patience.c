@@ -112,16 +112,25 @@ PoolTest(patience, nor_is_its_context_quiet)
     cr_expect(cw_quiet_is_idle(owner));
 }
 
+static uint64_t put_begun_ns;
+
+/* Whoever waits in vain looks at the clock, which each look moves on. */
+static void await_asking(void)
+{
+    while (fake_driver.now_ns < put_begun_ns + 100)
+        usleep(100);
+}
+
 static void *capture_soon(void *unused)
 {
-    usleep(20000);
+    await_asking();
     cw_gate_shut();
     return unused;
 }
 
 static void *leave_soon(void *unused)
 {
-    usleep(20000);
+    await_asking();
     fake_finish(FIRST_CONTEXT);
     cw_pool_context_leave_driver(owner, 1);
     return unused;
@@ -129,7 +138,7 @@ static void *leave_soon(void *unused)
 
 static void *come_and_go(void *unused)
 {
-    usleep(20000);
+    await_asking();
     cw_pool_context_enter_driver(owner);
     cw_pool_context_leave_driver(owner, 1);
     return unused;
@@ -142,7 +151,8 @@ static void free_beside(void *(*other)(void *))
     pthread_t thread;
     uint64_t key = pool_get(SMALL);
 
-    fake_driver.clock_step = 0;
+    fake_driver.clock_step = 1;
+    put_begun_ns = fake_driver.now_ns;
     cw_pool_context_enter_driver(owner);
     cr_assert_eq(pthread_create(&thread, NULL, other, NULL), 0);
     cr_expect_eq(pool_put(key), CW_POOL_KEPT);

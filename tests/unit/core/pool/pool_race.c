@@ -401,22 +401,23 @@ static uint64_t clock_ms(void)
  * as an end would wait at most. */
 static void come_late(enum fake_call call)
 {
-    uint64_t begun, now;
+    uint64_t called, shut, now;
 
     if (call != FAKE_BLOCK_FREE || has_begun)
         return;
+    called = clock_ms();
     cr_assert_eq(pthread_create(&ender, NULL, end_first_context, NULL), 0);
     while (cw_gate_is_open())
         sched_yield();
-    begun = clock_ms();
+    shut = clock_ms();
     do {
         int is_early = has_begun;
 
         now = clock_ms();
-        if (is_early && now < begun + 500)
+        if (is_early && now < called + 500)
             was_early = 1;
         sched_yield();
-    } while (now < begun + 100);
+    } while (now < shut + 100);
     fake_driver.inside = NULL;
     may_end = 1;
 }

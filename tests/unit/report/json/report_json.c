@@ -333,7 +333,7 @@ Test(report_json, a_reason_too_long_is_cut)
 }
 
 /* Every 50th of the layouts that corrupted_layouts_do_no_harm (report_text) goes through. */
-Test(report_json, of_a_corrupted_layout_is_valid, .timeout = 120)
+Test(report_json, of_a_corrupted_layout_is_valid)
 {
     uint32_t module = fixture_module("/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);
     uint32_t frame = fixture_frame(0, module, 1);

@@ -322,7 +322,7 @@ Test(suppress, a_file_that_cannot_be_read_is_an_error)
     cr_expect_str_eq(said(), "");
 }
 
-Test(suppress, a_fifo_does_not_block, .timeout = 20)
+Test(suppress, a_fifo_does_not_block)
 {
     leak_three();
     unlink(report_file);

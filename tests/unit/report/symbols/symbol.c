@@ -343,7 +343,7 @@ static void probe(const char *path, const char *bytes, size_t len, const uint8_t
     close(fd);
 }
 
-Test(symbol, truncated_files_do_no_harm, .timeout = 120)
+Test(symbol, truncated_files_do_no_harm)
 {
     char path[] = "/tmp/cuwarden-symbol-XXXXXX";
     const struct cw_live_module *module = fixture_module_at(own);
@@ -375,7 +375,7 @@ static void damage(char *bytes, size_t len, unsigned seed)
     }
 }
 
-Test(symbol, damaged_files_do_no_harm, .timeout = 300)
+Test(symbol, damaged_files_do_no_harm)
 {
     char path[] = "/tmp/cuwarden-symbol-XXXXXX";
     uint32_t frame;
