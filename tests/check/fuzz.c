@@ -26,7 +26,7 @@
 #include "report/report.h"
 
 #define COPIED_MAX      ((size_t)32 << 20) /* a larger image has nothing around it that tells a miss */
-#define CASE_SECONDS    20
+#define CASE_SECONDS    300
 #define MUTATIONS       6
 #define FILES           64
 #define EXTENSION_MAX   ((size_t)1 << 20)

@@ -270,6 +270,16 @@ wait_for()
   done
 }
 
+# eventually COMMAND...: where the answer hangs on who has the processor when, it is tried again. In a subshell: what it starts
+# ends there.
+eventually()
+{
+  local end=$((SECONDS + 600))
+  until ("$@") >tried 2>&1; do
+    ((SECONDS < end)) || { cat tried >&2; fail_ "not once in ten minutes: $*"; }
+  done
+}
+
 # stops NAME STATUS: the file stop is there, which the program waits for, and it ends.
 stops()
 {

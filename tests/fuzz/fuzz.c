@@ -28,7 +28,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#define CASE_SECONDS 20
+#define CASE_SECONDS 300
 #define FILES        256
 #define FILE_LEN_MAX ((size_t)1 << 20)
 #define MUTATIONS    8

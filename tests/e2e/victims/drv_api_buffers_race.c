@@ -7,8 +7,10 @@
 #include "api_buffers.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Contents go along while other memory comes and goes. */
 static void race(void)
@@ -67,7 +69,16 @@ static void use(void)
         end(buffer);
 }
 
-/* Whose growth is asynchronous goes on while the copy runs. */
+static sem_t gate;
+
+static void pass_gate(void *unused)
+{
+    (void)unused;
+    sem_wait(&gate);
+}
+
+/* Whose growth is asynchronous goes on before the copy runs: who waited would wait until the alarm.
+ */
 static void asynchronous(void)
 {
     struct cuwarden_buffer_spec spec = spec_of("asynchronous", 4);
@@ -80,9 +91,12 @@ static void asynchronous(void)
     if (!is_active)
         return;
     put(ensure(buffer, 10000), 0, 50);
-    MUST(cuStreamSynchronize(stream));
+    alarm(600);
+    sem_init(&gate, 0, 0);
+    MUST(cuLaunchHostFunc(stream, pass_gate, NULL));
     at = ensure(buffer, 100000);
     CHECK(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+    sem_post(&gate);
     CHECK(holds(at, 50));
     end(buffer);
 }

@@ -111,7 +111,7 @@ static void leave_orphan(void)
         exit(99);
     child = fork();
     if (child == 0) {
-        alarm(30);
+        alarm(600);
         if (write(ready[1], &byte, 1) != 1)
             _exit(99);
         for (;;)

@@ -14,7 +14,9 @@
  *           context: in the same one each of its calls would wait, too, on a GPU
  *   peer    one waits there, and another one frees in a second context before it ends the kernel
  *   unpin   the same, where the one unregisters memory of the host
- *   crowd   one waits there, and many free beside it, and go on when the kernel has ended
+ *   crowd   one waits there, and many free beside it, and go on until the pool has served each of
+ *           them often, once the kernel has ended (here it is not asked whether the results are
+ *           those of a run without the library, which never ends)
  *   left    a block of the fallback was freed in stream order, and small blocks are freed
  *   unused  the same, after the device is done with it
  */
@@ -26,13 +28,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cusim.h"
 #include "in_thread.h"
 
 #define SMALL  ((size_t)4 << 10)
 #define LARGE  ((size_t)8 << 20)
 #define BLOCKS 200
 #define CROWD  24
-#define ROUNDS 400
+#define SERVED 100
 
 static CUcontext context;
 static CUstream stream;
@@ -384,11 +387,15 @@ static void run_unpin(void)
     free(memory);
 }
 
-static void *take_and_free_often(void *unused)
+static void *take_until_served(void *unused)
 {
     MUST(cuCtxSetCurrent(context));
-    for (int i = 0; i < ROUNDS; i++)
+    for (int served = 0; served < SERVED;) {
+        unsigned long long asked = cusim_calls("cuMemAlloc_v2");
+
         take_and_free(SMALL, 1);
+        served += cusim_calls("cuMemAlloc_v2") == asked;
+    }
     return unused;
 }
 
@@ -401,9 +408,10 @@ static void run_crowd(void)
     start_kernel();
     start_threads(thread, 1, free_waiting, &waiting[0]);
     usleep(50000);
-    start_threads(thread + 1, CROWD, take_and_free_often, NULL);
+    start_threads(thread + 1, CROWD, take_until_served, NULL);
     usleep(100000);
     end_kernel();
+    alarm(600);
     join_threads(thread, 1 + CROWD);
 }
 

@@ -13,7 +13,7 @@
 
 #define UNIT      ((size_t)2 << 20) /* of virtual memory management */
 #define WAIT_MS   5
-#define WAIT_MOST 10000
+#define WAIT_MOST 600000
 
 static CUarray arrays[128];
 static CUmemGenericAllocationHandle handles[128];

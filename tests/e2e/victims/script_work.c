@@ -11,7 +11,7 @@
 #include "cusim.h"
 
 #define WAIT_MS   2
-#define WAIT_MOST 10000
+#define WAIT_MOST 600000
 #define IMAGE     "cusim 1\nkernel spin\n"
 
 static CUmipmappedArray mipmaps[128];

@@ -18,7 +18,7 @@
 #define NON_BLOCKING 1
 #define NO_TIMING    2
 #define SPIN_US      100000
-#define LIMIT_S      10
+#define LIMIT_S      60
 
 /* What only these programs call. */
 #define MORE_FUNCTIONS(MORE)                                                                       \
