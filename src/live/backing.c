@@ -6,36 +6,32 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file_room.h"
 #include "base/out.h"
-#include "base/process_status.h"
 #include "base/sys.h"
 #include "live/file_lock.h"
 #include "live/layout.h"
-
-#define HIGH_FD 900 /* above those of programs that count theirs, or close a range */
-#define ROOM_FD 4   /* of a table that ends below that, we take one of the last */
+#include "live/own_fd.h"
 
 /* ---- descriptors ---- */
 
 static int is_ours(const struct cw_backing *backing, int fd)
 {
-    struct stat info;
-
-    return cw_sys_stat(fd, &info) == 0 && info.st_ino == backing->inode &&
-           info.st_dev == backing->device;
+    return cw_own_fd_is(fd, backing->device, backing->inode);
 }
 
 /* A private descriptor of our file, which the program cannot redirect; -1 with errno. Opened by
- * path if the program has closed the kept one. */
+ * path if the program has closed the kept one. What has its number then is not even copied: to
+ * close the copy would take away the program's record locks of that file. */
 static int borrow(const struct cw_backing *backing)
 {
-    int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD);
+    int fd = -1;
 
+    if (is_ours(backing, backing->fd))
+        fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD);
     if (fd >= 0 && is_ours(backing, fd))
         return fd;
     if (fd >= 0)
@@ -46,26 +42,6 @@ static int borrow(const struct cw_backing *backing)
     cw_sys_close(fd);
     errno = ENOENT; /* somebody has taken it away */
     return -1;
-}
-
-/* Not beyond the table of descriptors that the kernel has made: a larger one costs a process of
- * several threads an RCU grace period, 11 ms. */
-static int move_high(int fd)
-{
-    struct rlimit limit;
-    long made = cw_process_status("FDSize");
-    uint64_t floor = HIGH_FD;
-    int high;
-
-    if (made > ROOM_FD + CW_SYS_FIRST_FD && made < HIGH_FD + ROOM_FD)
-        floor = (uint64_t)made - ROOM_FD;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 * 7 < floor)
-        floor = limit.rlim_cur / 8 * 7;
-    high = cw_sys_fcntl(fd, F_DUPFD_CLOEXEC, floor);
-    if (high < 0)
-        return fd;
-    cw_sys_close(fd);
-    return high;
 }
 
 /* ---- room ---- */
@@ -231,7 +207,7 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
     backing->device = info.st_dev;
     (void)cw_file_lock_claim(
         backing->fd); /* without locks a reader asks the system for the process */
-    backing->fd = move_high(backing->fd);
+    backing->fd = cw_own_fd_raise(backing->fd);
     return 0;
 }
 
@@ -367,7 +343,7 @@ void cw_backing_unlink(struct cw_backing *backing)
 
 void cw_backing_forget(struct cw_backing *backing)
 {
-    if (backing->fd >= 0 && is_ours(backing, backing->fd))
+    if (is_ours(backing, backing->fd))
         cw_sys_close(backing->fd);
     *backing = (struct cw_backing){.fd = -1};
 }

@@ -14,12 +14,18 @@
 #include "base/sys.h"
 #include "live/file_lock.h"
 #include "live/live_dir.h"
+#include "live/own_fd.h"
 
 #define SIZE (CW_GROUP_SLOTS * sizeof(struct cw_group_slot))
 /* How often one that found no room looks again while others want some, too. */
 #define TURNS 200u
 /* How often a file is opened again that was taken away meanwhile, as one that nobody had. */
 #define OPENINGS 3u
+
+static int is_ours(const struct cw_group_file *group)
+{
+    return cw_own_fd_is(group->fd, group->device, group->inode);
+}
 
 /* ---- slots ---- */
 
@@ -44,7 +50,7 @@ static int take_slot(struct cw_group_file *group)
 /* One thread at a time: the locks are those of the whole process. */
 int cw_group_file_reap(struct cw_group_file *group)
 {
-    if (group->slots == NULL || atomic_exchange(&group->is_reaping, 1))
+    if (group->slots == NULL || !is_ours(group) || atomic_exchange(&group->is_reaping, 1))
         return -1;
     for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
         struct cw_group_slot *slot = &group->slots[i];
@@ -78,6 +84,24 @@ static int open_file(const char *tmpdir, const char *name)
         cw_sys_close(dir);
     }
     return fd;
+}
+
+static int open_own(struct cw_group_file *group, const char *tmpdir, const char *name)
+{
+    struct stat info;
+    int fd = open_file(tmpdir, name);
+
+    *group = (struct cw_group_file){.fd = -1};
+    if (fd < 0)
+        return errno;
+    if (cw_sys_stat(fd, &info) != 0) {
+        cw_sys_close(fd);
+        return EIO;
+    }
+    group->fd = cw_own_fd_raise(fd);
+    group->device = info.st_dev;
+    group->inode = info.st_ino;
+    return 0;
 }
 
 /* The room is taken before it is mapped: a full disk must be an error, and no signal. Never by
@@ -127,8 +151,9 @@ int cw_group_file_open(struct cw_group_file *group, const char *tmpdir, uint64_t
 
     cw_format(name, sizeof(name), "group-%016jx" CW_PLACE_SUM_SUFFIX, (uintmax_t)key);
     for (unsigned i = 0; i < OPENINGS; i++) {
-        *group = (struct cw_group_file){.fd = open_file(tmpdir, name)};
-        error = group->fd < 0 ? errno : map_file(group);
+        error = open_own(group, tmpdir, name);
+        if (error == 0)
+            error = map_file(group);
         if (error == 0 && is_there(group->fd)) {
             cw_group_file_reap(group);
             break;
@@ -145,7 +170,7 @@ void cw_group_file_close(struct cw_group_file *group)
     if (group->slots != NULL)
         munmap(group->slots, SIZE);
     group->slots = NULL;
-    if (group->fd >= 0)
+    if (is_ours(group))
         cw_sys_close(group->fd);
     group->fd = -1;
 }

@@ -29,7 +29,8 @@ struct cw_group_slot {
 
 struct cw_group_file {
     struct cw_group_slot *slots; /* NULL: not open */
-    int fd;
+    int fd;                      /* ours, if it is of this file (own_fd.h) */
+    uint64_t device, inode;
     unsigned slot;
     _Atomic int is_reaping;
 };
@@ -45,7 +46,8 @@ void cw_group_file_show(struct cw_group_file *group, uint64_t held);
 /* It holds `held` and wants so much more: 0 if all together then have at most `most`; else -1, and
  * it shows `held`. */
 int cw_group_file_claim(struct cw_group_file *group, uint64_t held, uint64_t wanted, uint64_t most);
-/* Takes what dead processes show; some microseconds, any thread. 0; -1: another is about it. */
+/* Takes what dead processes show; some microseconds, any thread. 0; -1: another is about it, or the
+ * program has closed our descriptor: then others have to. */
 int cw_group_file_reap(struct cw_group_file *group);
 /* What the others show, and those that have died since. */
 uint64_t cw_group_file_others(const struct cw_group_file *group);

@@ -120,10 +120,12 @@ static int write_content(struct cw_report_job *job, enum content content, int fd
     return cw_out_flush(&out);
 }
 
-static int write_file(struct cw_report_job *job, enum content content, const char *suffix)
+/* other: the suffix of the file that follows it, or NULL. */
+static int write_file(struct cw_report_job *job, enum content content, const char *suffix,
+                      const char *other)
 {
     const char *pattern = job->request->destination;
-    int error = cw_report_file_open(&job->file, pattern, suffix, &job->values);
+    int error = cw_report_file_open(&job->file, pattern, suffix, other, &job->values);
 
     if (error == 0)
         error = write_content(job, content, job->file.fd);
@@ -144,14 +146,15 @@ static int write_files(struct cw_report_job *job)
     enum cw_report_form form = job->request->form;
     int is_both = form == CW_REPORT_BOTH;
     int is_text = !cw_path_ends_in(job->request->destination, ".json");
+    const char *text = is_both && !is_text ? ".txt" : "", *json = is_both && is_text ? ".json" : "";
     int failed = 0;
 
     if (form == CW_REPORT_SHORT_IF_LEAKED)
-        failed = write_file(job, CONTENT_SHORT, "");
+        failed = write_file(job, CONTENT_SHORT, "", NULL);
     else if (form != CW_REPORT_JSON)
-        failed = write_file(job, CONTENT_TEXT, is_both && !is_text ? ".txt" : "");
+        failed = write_file(job, CONTENT_TEXT, text, is_both ? json : NULL);
     if (!failed && (form == CW_REPORT_JSON || is_both))
-        failed = write_file(job, CONTENT_JSON, is_both && is_text ? ".json" : "");
+        failed = write_file(job, CONTENT_JSON, json, NULL);
     if (!failed)
         return 0;
     if (!job->request->is_dump)

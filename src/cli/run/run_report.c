@@ -235,7 +235,7 @@ static int choose_names(const struct cw_run_reports *reports, const struct cw_vi
     int error;
 
     cw_report_path_values(view, environ, &values);
-    error = reserves ? cw_report_path_reserve(path, pattern, "", &values)
+    error = reserves ? cw_report_path_reserve(path, pattern, "", NULL, &values)
                      : cw_path_expand(path, CW_PATH_MAX, pattern, &values);
 
     if (error != 0)

@@ -9,6 +9,7 @@
 #include "core/account/site_count.h"
 
 #define EVENTS_MAX 4096u
+#define ERRORS_MAX 256u /* of programs, beyond that */
 
 static struct cw_arena *arena;
 
@@ -22,6 +23,15 @@ struct cw_live_event *cw_event_at(uint32_t index)
     return cw_arena_at(arena, CW_TABLE_EVENT, index);
 }
 
+/* A program that oscillates around a threshold must not push its errors out of the list, nor may
+ * refusals that it takes in its stride those that end it. */
+static uint32_t most_events(uint8_t type)
+{
+    if (type == CW_EVENT_FATAL || type == CW_EVENT_INVALID_FREE)
+        return EVENTS_MAX + ERRORS_MAX;
+    return type == CW_EVENT_PRESSURE ? EVENTS_MAX / 2 : EVENTS_MAX;
+}
+
 uint32_t cw_event_add(const struct cw_live_event *what)
 {
     const struct cw_live_device *device;
@@ -29,9 +39,7 @@ uint32_t cw_event_add(const struct cw_live_event *what)
     uint8_t ordinal = what->device;
     uint32_t index = 0;
 
-    /* A program that oscillates around a threshold must not push its errors out of the list. */
-    if (cw_arena_count(arena, CW_TABLE_EVENT) <=
-        (what->type == CW_EVENT_PRESSURE ? EVENTS_MAX / 2 : EVENTS_MAX))
+    if (cw_arena_count(arena, CW_TABLE_EVENT) <= most_events(what->type))
         index = cw_arena_append(arena, CW_TABLE_EVENT);
     if (index == 0) {
         atomic_fetch_add(&arena->header->events_dropped, 1);

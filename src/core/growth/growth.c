@@ -3,6 +3,7 @@
 #include "core/growth/growth.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "core/process/deadline.h"
 #include "core/growth/sample_times.h"
@@ -91,6 +92,7 @@ void cw_growth_init(struct cw_arena *arena, const struct cw_options *options)
     self.next_ns = 0;
     self.cost_ns = 0;
     self.open.at = 0;
+    memset(held_at, 0, sizeof(held_at)); /* of the parent, whose samples had other numbers */
     cw_sample_times_init(&self.moments, numbers, CW_SAMPLES, FIRST_PERIOD_NS);
     cw_timeline_init(arena);
     store(&growth()->period_ns, FIRST_PERIOD_NS);

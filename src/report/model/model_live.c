@@ -269,6 +269,14 @@ static void read_event(const struct cw_live_event *live, const struct cw_snapsho
         out->device = snapshot->site[out->site].device;
 }
 
+/* Its time is set last: before that, or where the file could not grow, it says nothing. */
+static const struct cw_live_event *complete_event(const struct cw_live_model *live, uint32_t index)
+{
+    const struct cw_live_event *event = cw_view_event(live->view, index);
+
+    return event != NULL && event->t_ns != 0 ? event : NULL;
+}
+
 static void read_events(struct cw_live_model *live)
 {
     struct cw_report_model *model = &live->model;
@@ -276,12 +284,23 @@ static void read_events(struct cw_live_model *live)
 
     model->event = cw_live_model_take(live, count, sizeof(*model->event));
     for (uint32_t i = 1; model->event && i < count; i++) {
-        const struct cw_live_event *event = cw_view_event(live->view, i);
+        const struct cw_live_event *event = complete_event(live, i);
 
         if (event)
-            read_event(event, &model->snapshot, &model->event[i - 1]);
-        model->events = i;
+            read_event(event, &model->snapshot, &model->event[model->events++]);
     }
+}
+
+/* Among those that were read. */
+static uint32_t event_number(const struct cw_live_model *live, uint32_t index)
+{
+    uint32_t number = 0;
+
+    if (index >= cw_view_count(live->view, CW_TABLE_EVENT) || !complete_event(live, index))
+        return CW_SITE_NONE;
+    for (uint32_t i = 1; i < index; i++)
+        number += complete_event(live, i) != NULL;
+    return number < live->model.events ? number : CW_SITE_NONE;
 }
 
 void cw_live_model_read_oom(const struct cw_live_oom *oom, const struct cw_snapshot *snapshot,
@@ -328,8 +347,10 @@ static void read_ooms(struct cw_live_model *live)
     for (uint32_t i = 1; model->oom && i < count; i++) {
         const struct cw_live_oom *oom = cw_view_oom(live->view, i);
 
-        if (oom && oom->t_ns != 0)
-            cw_live_model_read_oom(oom, &model->snapshot, &model->oom[model->ooms++]);
+        if (!oom || oom->t_ns == 0)
+            continue;
+        cw_live_model_read_oom(oom, &model->snapshot, &model->oom[model->ooms]);
+        model->oom[model->ooms++].event = event_number(live, oom->event);
     }
 }
 

@@ -242,15 +242,26 @@ static int build_name(char *path, const char *pattern, const char *suffix,
     return 0;
 }
 
-int cw_report_path_reserve(char *path, const char *pattern, const char *suffix,
+static int is_there(const char *path)
+{
+    struct stat info;
+
+    return cw_sys_stat_path(path, &info) == 0;
+}
+
+int cw_report_path_reserve(char *path, const char *pattern, const char *suffix, const char *other,
                            struct cw_path_values *values)
 {
     for (values->number = 1; values->number < NUMBER_MAX; values->number++) {
-        int error = build_name(path, pattern, suffix, values);
-        int fd;
+        int error = other != NULL ? build_name(path, pattern, other, values) : 0;
+        int is_taken = error == 0 && other != NULL && is_there(path), fd;
 
+        if (error == 0)
+            error = build_name(path, pattern, suffix, values);
         if (error != 0)
             return error;
+        if (is_taken)
+            continue;
         fd = cw_report_path_create(path, O_WRONLY | O_EXCL);
         if (fd >= 0) {
             cw_sys_close(fd);
@@ -289,6 +300,12 @@ static int open_stream(struct cw_report_file *file)
                                 sizeof(file->temporary));
 }
 
+/* What is there would be gone, and no room for what replaces it. */
+static int is_full(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
 static int open_for_writing(struct cw_report_file *file)
 {
     int error = ENOENT;
@@ -297,7 +314,7 @@ static int open_for_writing(struct cw_report_file *file)
         file->fd = open_temporary(file);
         file->renames = file->fd >= 0;
         error = errno;
-        if (file->fd < 0) /* in a directory where nothing can be made */
+        if (file->fd < 0 && !is_full(error)) /* in a directory where nothing can be made */
             file->fd = open_in_place(file);
     } else {
         file->fd = open_stream(file);
@@ -308,14 +325,14 @@ static int open_for_writing(struct cw_report_file *file)
 }
 
 int cw_report_file_open(struct cw_report_file *file, const char *pattern, const char *suffix,
-                        struct cw_path_values *values)
+                        const char *other, struct cw_path_values *values)
 {
     int error;
 
     memset(file, 0, sizeof(*file));
     file->fd = -1;
     if (cw_path_has_number(pattern) && values->number == 0) {
-        error = cw_report_path_reserve(file->path, pattern, suffix, values);
+        error = cw_report_path_reserve(file->path, pattern, suffix, other, values);
         file->reserved = error == 0;
     } else {
         error = build_name(file->path, pattern, suffix, values);
@@ -327,11 +344,18 @@ int cw_report_file_open(struct cw_report_file *file, const char *pattern, const 
     return error;
 }
 
+/* Where the file is another machine's, what did not fit is said here first (close(2), ENOSPC). */
+static int close_file(int fd)
+{
+    return syscall(SYS_close, fd) != 0 && errno != EINTR ? -1 : 0;
+}
+
 int cw_report_file_close(struct cw_report_file *file, int error)
 {
     if (file->fd < 0)
         return error;
-    cw_sys_close(file->fd);
+    if (close_file(file->fd) != 0 && error == 0)
+        error = errno;
     file->fd = -1;
     if (error == 0 && file->renames && rename(file->temporary, file->path) != 0)
         error = errno;

@@ -51,9 +51,9 @@ int cw_path_insert(char *buf, size_t cap, const char *pattern, const char *text)
  * descriptor, or -1 with errno. */
 int cw_report_path_create(char *path, int flags);
 /* Creates the file of the pattern with `suffix` appended, empty, with the first number, from 1 on,
- * for which none exists, stored in values->number. path has room for CW_PATH_MAX. 0, or the errno.
- */
-int cw_report_path_reserve(char *path, const char *pattern, const char *suffix,
+ * for which none exists, nor one with `other` appended (NULL: no such), stored in values->number.
+ * path has room for CW_PATH_MAX. 0, or the errno. */
+int cw_report_path_reserve(char *path, const char *pattern, const char *suffix, const char *other,
                            struct cw_path_values *values);
 
 /* One file being written; allocate it with cw_mem_alloc, not on the stack. */
@@ -66,12 +66,13 @@ struct cw_report_file {
 
 /*
  * Opens the file for the pattern with `suffix` appended, creating missing directories. With %n, the
- * number is the first, starting at 1, for which no file exists, stored in values->number. Output
- * goes to a temporary name in the same directory until it is closed; devices and FIFOs are written
- * to directly. 0, or the errno; `path` is what was tried.
+ * number is the first, starting at 1, for which no file exists, nor one with the suffix `other` of
+ * a second file that will follow (NULL: none will), stored in values->number. Output goes to a
+ * temporary name in the same directory until it is closed; devices and FIFOs are written to
+ * directly. 0, or the errno; `path` is what was tried.
  */
 int cw_report_file_open(struct cw_report_file *file, const char *pattern, const char *suffix,
-                        struct cw_path_values *values);
+                        const char *other, struct cw_path_values *values);
 
 /* Renames the file to its final name, or removes it if `error` is set. 0, or the errno. */
 int cw_report_file_close(struct cw_report_file *file, int error);

@@ -294,10 +294,9 @@ static void put_invalid_frees(const struct cw_text *text)
         count = newest.of;
     if (count == 0)
         return;
-    newest.of = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
     cw_text_heading(text, "INVALID FREES  ");
     cw_text_count(text, count, "call");
-    cw_text_newest_note(text, &newest);
+    cw_text_newest_note(text, count, newest.of, newest.count);
     for (unsigned i = 0; i < newest.count; i++)
         put_invalid_free(text, &text->model->event[newest.event[i]]);
 }
@@ -319,16 +318,19 @@ static void put_eviction(const struct cw_text *text, const struct cw_report_even
 
 static void put_fatal_errors(const struct cw_text *text)
 {
+    uint64_t count = text->snapshot->summary.fatal_errors;
     char name[CW_ERROR_NAME_MAX];
     struct cw_newest newest;
 
     cw_newest_find(text->model, 1u << CW_EVENT_FATAL, &newest);
-    if (newest.count == 0)
+    if (count < newest.of)
+        count = newest.of;
+    if (count == 0)
         return;
     cw_text_heading(text, "FATAL ERRORS  ");
-    cw_text_count(text, newest.of, "context");
+    cw_text_count(text, count, "context");
     cw_out_string(text->out, " unusable from then on");
-    cw_text_newest_note(text, &newest);
+    cw_text_newest_note(text, count, newest.of, newest.count);
     for (unsigned i = 0; i < newest.count; i++) {
         const struct cw_report_event *event = &text->model->event[newest.event[i]];
 

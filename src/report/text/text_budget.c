@@ -105,7 +105,7 @@ void cw_text_budgets(const struct cw_text *text)
     cw_text_begin_line(text);
     cw_out_string(text->out, "  allocations that went beyond: ");
     cw_text_count(text, newest.of, "time");
-    cw_text_newest_note(text, &newest);
+    cw_text_newest_note(text, newest.of, newest.of, newest.count);
     for (unsigned i = 0; i < newest.count; i++)
         put_event(text, &text->model->event[newest.event[i]]);
 }

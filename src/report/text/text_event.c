@@ -22,10 +22,18 @@ void cw_newest_find(const struct cw_report_model *model, unsigned types, struct 
     }
 }
 
-void cw_text_newest_note(const struct cw_text *text, const struct cw_newest *newest)
+void cw_text_newest_note(const struct cw_text *text, uint64_t all, uint64_t recorded,
+                         uint64_t listed)
 {
-    if (newest->of > newest->count)
-        cw_out_printf(text->out, ", the last %u of them", newest->count);
+    int is_short = all > recorded;
+
+    if (is_short && recorded == 0)
+        cw_out_string(text->out, ", none of them recorded");
+    else if (is_short)
+        cw_out_printf(text->out, ", %ju of them recorded", (uintmax_t)recorded);
+    if (recorded > listed)
+        cw_out_printf(text->out, ", the last %ju of %s", (uintmax_t)listed,
+                      is_short ? "those" : "them");
     cw_text_end_line(text);
 }
 

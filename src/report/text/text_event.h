@@ -17,8 +17,10 @@ struct cw_newest {
 /* types: bit n for events of type n. */
 void cw_newest_find(const struct cw_report_model *model, unsigned types, struct cw_newest *newest);
 
-/* ", the last 10 of them" if there are more, and the end of the line. */
-void cw_text_newest_note(const struct cw_text *text, const struct cw_newest *newest);
+/* ", the last 10 of them" if there are more, and the end of the line. Of `all` that happened some
+ * may not be recorded: ", 4096 of them recorded, the last 10 of those". */
+void cw_text_newest_note(const struct cw_text *text, uint64_t all, uint64_t recorded,
+                         uint64_t listed);
 /* "cudaMalloc, device 0" for a site index; "unknown call" for CW_SITE_NONE. */
 void cw_text_call(const struct cw_text *text, uint32_t site);
 /* The site's innermost frames. */

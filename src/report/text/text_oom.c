@@ -103,7 +103,8 @@ static void put_unlisted(const struct cw_text *text, const struct cw_report_oom 
 
 struct calls {
     uint64_t all, injected;
-    uint64_t listed; /* calls of the newest events */
+    uint64_t recorded; /* calls of all events */
+    uint64_t listed;   /* of the newest */
 };
 
 static void keep_larger(uint64_t *number, uint64_t other)
@@ -118,13 +119,16 @@ static struct calls count_calls(const struct cw_text *text, const struct cw_newe
     struct calls calls = {.all = cw_report_oom_calls(text->model),
                           .injected = text->snapshot->pressure.all.refused[CW_CAUSE_INJECTED]};
 
-    for (unsigned i = 0; i < newest->count; i++) {
-        uint32_t count = text->model->event[newest->event[i]].count;
+    for (uint32_t i = 0; i < text->model->events; i++) {
+        const struct cw_report_event *event = &text->model->event[i];
+        uint64_t count = event->count > 1 ? event->count : 1;
 
-        calls.listed += count > 1 ? count : 1;
+        if (event->type != CW_EVENT_OOM || event->t_ns == 0)
+            continue;
+        calls.recorded += count;
+        calls.listed += is_listed(newest, i) ? count : 0;
     }
-    keep_larger(&calls.all, newest->of);
-    keep_larger(&calls.all, calls.listed);
+    keep_larger(&calls.all, calls.recorded);
     return calls;
 }
 
@@ -140,9 +144,7 @@ static void put_heading(const struct cw_text *text, const struct calls *calls)
         cw_text_count(text, calls->injected, "call");
         cw_out_string(text->out, " injected by CUWARDEN_FAIL");
     }
-    if (calls->all > calls->listed)
-        cw_out_printf(text->out, ", the last %ju of them", (uintmax_t)calls->listed);
-    cw_text_end_line(text);
+    cw_text_newest_note(text, calls->all, calls->recorded, calls->listed);
 }
 
 void cw_text_ooms(const struct cw_text *text)

@@ -478,7 +478,7 @@ static void put_events(const struct cw_text *text, const struct cw_newest *newes
     cw_text_begin_line(text);
     cw_out_string(text->out, "  events: ");
     cw_text_count(text, newest->of, "change");
-    cw_text_newest_note(text, newest);
+    cw_text_newest_note(text, newest->of, newest->of, newest->count);
     for (unsigned i = 0; i < newest->count; i++)
         put_event(text, &text->model->event[newest->event[i]]);
 }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "report/symbols/stack.h"
 
 #define STEP_MAX 1024
@@ -101,6 +102,8 @@ static void format_step(const struct cw_text *text, const struct cw_text_frames 
         put_call(&onto, frame, has_marked_address(frames, at));
     }
     buf[step.len] = '\0';
+    if (step.truncated)
+        buf[cw_utf8_cut(buf, step.len)] = '\0';
 }
 
 /* ---- what differs ---- */

@@ -310,8 +310,24 @@ Test(backing, outlives_the_closing_of_its_descriptor)
     expect_blocks(&image.view, 1, 150000);
 }
 
+/* By record locks, which go with the first descriptor of the file that the process closes. */
+static int is_locked_for_others(int fd)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+        _exit(fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
 Test(backing, leaves_a_file_alone_that_took_its_descriptor)
 {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const char *path = in_scratch("other");
     struct stat status;
     struct cw_live_copy image;
@@ -323,7 +339,9 @@ Test(backing, leaves_a_file_alone_that_took_its_descriptor)
     cr_assert_eq(write(other, "mine", 4), 4);
     taken = arena.backing.fd;
     cr_assert_eq(dup2(other, taken), taken);
+    cr_assert_eq(fcntl(other, F_SETLK, &lock), 0);
     append(1000, 150000);
+    cr_expect(is_locked_for_others(other));
     cr_assert_eq(stat(path, &status), 0);
     cr_expect_eq(status.st_size, 4);
     image = read_image();

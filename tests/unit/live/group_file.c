@@ -204,6 +204,32 @@ Test(group_file, one_that_nobody_has_goes_after_a_day)
     cr_expect(is_swept(30 * 60 * 60));
 }
 
+/* Who closes all descriptors, and gets the number for a file of its own, keeps that file as it is.
+ */
+Test(group_file, leaves_a_file_alone_that_took_its_descriptor)
+{
+    struct cw_group_file a = open_one(), b = open_one();
+    FILE *other = tmpfile();
+    int taken = b.fd;
+
+    cw_group_file_show(&a, 100);
+    cr_assert_eq(dup2(fileno(other), taken), taken);
+    cr_expect_eq(cw_group_file_reap(&b), -1);
+    cr_expect_eq(cw_group_file_others(&b), 100u);
+    cw_group_file_close(&b);
+    cr_expect_neq(fcntl(taken, F_GETFD), -1);
+    cw_group_file_close(&a);
+}
+
+Test(group_file, its_descriptor_is_high)
+{
+    struct cw_group_file a = open_one();
+
+    cr_expect_geq(a.fd, 50); /* the smallest table of descriptors has 64 */
+    cr_expect_eq(fcntl(a.fd, F_GETFD), FD_CLOEXEC);
+    cw_group_file_close(&a);
+}
+
 #define WORKERS 4
 #define ROUNDS  3000
 

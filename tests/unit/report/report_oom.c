@@ -232,7 +232,7 @@ Test(report_oom, first_account_is_shown_even_if_its_event_is_old)
             fixture_oom(event, site)->bytes = GIB * (20 + i);
     }
     write_report(CW_REPORT_TEXT);
-    expect_text(", the last 10 of them\n"
+    expect_text(", 13 of them recorded, the last 10 of those\n"
                 "==4711== 0.100s  cudaMalloc, device 0: 8.0 GiB refused\n");
     expect_account();
     expect_line("... 2 more accounts of what was in use then: CUWARDEN_FORMAT=json");

@@ -107,6 +107,21 @@ Test(series, a_series_is_not_handed_on_while_its_site_holds_something_again)
     cr_expect_eq(series_at(series_of(crowd[63]))->bytes[newest()], 5);
 }
 
+/* As in a forked child, whose samples have numbers of their own. */
+Test(series, a_new_session_knows_nothing_of_samples_before)
+{
+    uint32_t homeless = fill_up();
+
+    for (unsigned i = 0; i < 50; i++)
+        sample();
+    have_room(1);
+    core_header()->growth.taken = 0;
+    set_live(crowd[40], 0);
+    for (unsigned i = 0; i < 10; i++)
+        sample();
+    cr_expect_neq(series_of(homeless), 0);
+}
+
 /* ---- readers ---- */
 
 #define SWEEPS 1000 /* the period doubles 30 times */

@@ -274,6 +274,20 @@ Test(report_json, accounts_of_out_of_memory_name_the_holders)
                  "\"fits\" not in r[\"oom_accounts\"][1]");
 }
 
+/* As where the process was killed meanwhile, or its file could not grow. */
+Test(report_json, an_event_without_a_time_is_none)
+{
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+
+    fixture_event(CW_EVENT_OOM, 0, 0)->t_ns = 0;
+    fixture_event(CW_EVENT_OOM, site, 2)->bytes = 123;
+    fixture_oom(2, site);
+    fixture_oom(1, site);
+    write_report(CW_REPORT_JSON);
+    expect_holds("[e[\"bytes\"] for e in r[\"events\"]]==[123]");
+    expect_holds("[o.get(\"event\") for o in r[\"oom_accounts\"]]==[0,None]");
+}
+
 Test(report_json, a_double_free_names_the_first_free)
 {
     uint32_t module = fixture_module("/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,6 +234,47 @@ Test(path, number_is_the_first_that_is_free)
     cr_expect_eq(count_files(), 6);
     cr_expect_eq(write_report_of(CW_REPORT_TEXT, "100%%n", 0), 0);
     cr_expect(is_text("100%n"));
+}
+
+/* Neither of the two files of a number is one that was there. */
+Test(path, number_is_free_for_both_forms)
+{
+    static const char *const rows[][3] = {{"d/r.%n.json", "d/r.1.json", "d/r.2.json"},
+                                          {"t.%n", "t.1.json", "t.2"}};
+
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/d", directory);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        FILE *old;
+
+        snprintf(path, sizeof(path), "%s/%s", directory, rows[i][1]);
+        old = fopen(path, "w");
+        cr_assert(old != NULL && fputs("old", old) >= 0 && fclose(old) == 0);
+        cr_expect_eq(write_report_of(CW_REPORT_BOTH, rows[i][0], 0), 0);
+        cr_expect_str_eq(head_of(rows[i][1]), "old");
+        cr_expect(i == 0 ? is_json(rows[i][2]) : is_text(rows[i][2]));
+    }
+    cr_expect(is_text("d/r.2.json.txt") && is_json("t.2.json"));
+    cr_expect_eq(count_files(), 6);
+}
+
+/* What a server has no room for may be said as late as that. */
+Test(path, an_error_of_the_close_keeps_the_older_report)
+{
+    struct cw_path_values values = {0};
+    struct cw_report_file *file = calloc(1, sizeof(*file));
+    char path[128];
+
+    cr_expect_eq(write_report_of(CW_REPORT_TEXT, "r", 0), 0);
+    snprintf(path, sizeof(path), "%s/r", directory);
+    cr_assert_eq(cw_report_file_open(file, path, "", NULL, &values), 0);
+    close(file->fd);
+    cr_expect_eq(cw_report_file_close(file, 0), EBADF);
+    cr_expect(is_text("r"));
+    cr_expect_eq(count_files(), 1);
+    free(file);
 }
 
 Test(path, nothing_due_makes_no_file)

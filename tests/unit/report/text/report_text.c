@@ -229,7 +229,7 @@ Test(report_text, events_are_listed_newest_last)
     fixture_event(CW_EVENT_INVALID_FREE, bad, 1)->key = 0xdeadbeef;
     fixture_event(CW_EVENT_FATAL, bad, 700);
     write_report(CW_REPORT_TEXT);
-    expect_line("OUT OF MEMORY  20 calls, the last 10 of them");
+    expect_line("OUT OF MEMORY  20 calls, 14 of them recorded, the last 10 of those");
     expect_no_text(" 4.0 GiB refused");
     expect_text("==4711== 0.100s  cudaMalloc, device 1: 14.0 GiB refused\n"
                 "==4711==     (no stack)\n"
@@ -331,6 +331,19 @@ Test(report_text, of_a_hundred_thousand_sites_and_a_million_blocks_takes_as_long
     cr_expect(takes_at_most(40 * text, CW_REPORT_TEXT));
     cr_expect(takes_at_most(40 * json, CW_REPORT_JSON));
     expect_text("leaked_blocks\":1000000");
+}
+
+/* The list of events is bounded; what happened is said all the same. */
+Test(report_text, errors_without_a_record_are_said)
+{
+    fixture.arena.header->invalid_frees = 3;
+    fixture_site_at(fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0))->oom = 2;
+    write_report(CW_REPORT_TEXT);
+    expect_line("INVALID FREES  3 calls, none of them recorded");
+    expect_line("OUT OF MEMORY  2 calls, none of them recorded");
+    fixture_event(CW_EVENT_INVALID_FREE, 0, 1);
+    write_report(CW_REPORT_TEXT);
+    expect_line("INVALID FREES  3 calls, 1 of them recorded");
 }
 
 /* Flips bits in the parts that are in use: the header and the tables' first records. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/utf8.h"
 
 #define SITES 8
 
@@ -47,7 +48,7 @@ static uint32_t stack_frame[64], stack_frames;
 static struct cw_report_stack stack[SITES];
 static struct cw_snapshot_site site[SITES];
 static struct cw_report_model model;
-static char line[1024];
+static char line[4096];
 
 static void setup(void)
 {
@@ -109,6 +110,37 @@ Test(text_where, one_site_has_its_name_alone)
 {
     ADD(RICH, LINEAR, MAIN);
     expect_where(0, "Tensor.__init__ (rich.py:8)");
+}
+
+/* A step is cut off between characters. */
+Test(text_where, names_too_long_for_a_line_stay_utf_8)
+{
+    static char names[12][200];
+    static struct cw_report_place place[12];
+    static struct cw_report_frame deep[] = {{.function = "f", .file = "/me/a.c", .line = 1},
+                                            {.function = "g", .file = "/me/b.c", .line = 1},
+                                            {.function = "h", .file = "/me/b.c", .line = 2}};
+
+    for (unsigned i = 0; i < 12; i++) {
+        for (unsigned k = 0; k < 40 + i; k++)
+            strcat(names[i], "\xc3\xa9");
+        strcat(names[i], i % 2 ? "x" : "");
+        place[i].function = names[i];
+    }
+    for (unsigned i = 1; i < 3; i++)
+        deep[i].inlines = 12;
+    model.frame = deep;
+    model.frames = 3;
+    model.place = place;
+    model.places = 12;
+    add(2, (int[]){0, 1});
+    add(2, (int[]){0, 2});
+    for (unsigned more = 0; more < 4; more++) {
+        cr_expect(cw_utf8_is_valid(said(CONTRAST, 0, 0)), "%s", line);
+        cr_expect_gt(strlen(line), 100);
+        names[0][more] = 'y';
+        memmove(names[0] + more + 1, names[0] + more + 2, strlen(names[0] + more + 1));
+    }
 }
 
 Test(text_where, callers_tell_sites_of_one_line_apart)
