@@ -25,15 +25,28 @@ AC_DEFUN([CW_PATH_CUDA], [
     [no], [cw_cuda_tried=],
     [''|yes], [cw_cuda_tried="$CUDA_HOME /usr/local/cuda `ls -d /usr/local/cuda-* 2>/dev/null | sort -r -V | tr '\n' ' '` /opt/cuda /usr $cw_cuda_headers"],
     [cw_cuda_tried=$with_cuda])
+  cw_cuda_version_of()
+  {
+    cw_cuda_number=`$SED -n ['s/^#define[ 	]*CUDA_VERSION[ 	]*\([0-9][0-9]*\).*/\1/p'] "$[]1/cuda.h" | head -n 1`
+    echo "${cw_cuda_number:-0}"
+  }
+  cw_cuda_old=
   for cw_dir in $cw_cuda_tried; do
     for cw_sub in include "targets/$host_cpu-linux/include" .; do
       AS_IF([test -r "$cw_dir/$cw_sub/cuda.h" && test -r "$cw_dir/$cw_sub/cuda_runtime_api.h"], [
+        # One that is too old is taken only where no other is found, to be told so.
+        AS_IF([test "`cw_cuda_version_of "$cw_dir/$cw_sub"`" -lt "$1"],
+          [cw_cuda_old=${cw_cuda_old:-"$cw_dir/$cw_sub"}; continue])
         cw_cuda_root=`cd "$cw_dir" && pwd`
         CUDA_INCLUDE=`cd "$cw_dir/$cw_sub" && pwd`
         break 2
       ])
     done
   done
+  AS_IF([test -z "$CUDA_INCLUDE" && test -n "$cw_cuda_old"], [
+    AC_MSG_RESULT([$cw_cuda_old])
+    AC_MSG_ERROR([$cw_cuda_old/cuda.h is older than CUDA_VERSION $1; name a newer toolkit with --with-cuda=DIR])
+  ])
   AS_IF([test -z "$CUDA_INCLUDE"], [
     AC_MSG_RESULT([none])
     AC_MSG_ERROR([no cuda.h and cuda_runtime_api.h in: ${cw_cuda_tried:-(--without-cuda)}
@@ -51,11 +64,7 @@ AC_DEFUN([CW_PATH_CUDA], [
     [CUDA_CPPFLAGS="-isystem $CUDA_INCLUDE"])
 
   AC_MSG_CHECKING([which CUDA version these are])
-  cw_cuda_number=`$SED -n ['s/^#define[ 	]*CUDA_VERSION[ 	]*\([0-9][0-9]*\).*/\1/p'] "$CUDA_INCLUDE/cuda.h" | head -n 1`
-  AS_IF([test "${cw_cuda_number:-0}" -lt "$1"], [
-    AC_MSG_RESULT([${cw_cuda_number:-unknown}])
-    AC_MSG_ERROR([$CUDA_INCLUDE/cuda.h is older than CUDA_VERSION $1; name a newer toolkit with --with-cuda=DIR])
-  ])
+  cw_cuda_number=`cw_cuda_version_of "$CUDA_INCLUDE"`
   cw_cuda_version=`expr $cw_cuda_number / 1000`.`expr $cw_cuda_number % 1000 / 10`
   AC_MSG_RESULT([$cw_cuda_version])
 

@@ -2,8 +2,9 @@
 //
 // A buffer that grows and ends by itself; without cuwarden there is none, and this says so.
 //
-//   c++ -std=c++17 $(pkg-config --cflags cuwarden) buffers.cpp -lcudart $(pkg-config --libs
-//   cuwarden) cuwarden run -- ./a.out
+//   c++ -std=c++17 buffers.cpp -o buffers -lcudart $(pkg-config --cflags --libs cuwarden)
+//
+//   cuwarden run -- ./buffers
 #include <cuda_runtime_api.h>
 #include <cuwarden/cuwarden.hpp>
 

@@ -2,8 +2,9 @@
 //
 // Asks of its own account, and runs the same without it.
 //
-//   c++ -std=c++17 $(pkg-config --cflags cuwarden) session.cpp -o session -lcudart $(pkg-config
-//   --libs cuwarden) cuwarden run -- ./session
+//   c++ -std=c++17 session.cpp -o session -lcudart $(pkg-config --cflags --libs cuwarden)
+//
+//   cuwarden run -- ./session
 #include <cuda_runtime_api.h>
 #include <cuwarden/cuwarden.hpp>
 

@@ -302,7 +302,7 @@ class _Gatekeeper:
         if run.gates.has_any:
             # pytest itself keeps these for longer: the values of fixtures, the object whose method the test was, and what was
             # logged with its arguments.
-            for kept in getattr(item, "funcargs", None), getattr(run.instance, "__dict__", None), *self._records(item):
+            for kept in (getattr(item, "funcargs", None), getattr(run.instance, "__dict__", None), *self._records(item)):
                 if isinstance(kept, (dict, list)):
                     kept.clear()
         run.end()
