@@ -3,7 +3,6 @@
 #include "api/arrivals.h"
 #include "api/bridge_table.h"
 #include "api/row_memory.h"
-#include "base/clock.h"
 #include "core/tags/tag.h"
 
 static int refused(const struct cw_bridge_row *row, int code, const char *what)
@@ -16,10 +15,9 @@ static int refused(const struct cw_bridge_row *row, int code, const char *what)
 static void complete_locked(struct cw_bridge_row *row, struct cw_bridge_copy *copy, int code,
                             uint64_t ns)
 {
-    uint64_t waited_ns = copy->waited_since_ns != 0 ? cw_clock_ns() - copy->waited_since_ns : 0;
-
     if (code == 0) {
-        cw_transfers_add(row->far.place.device, copy->tag, &row->done, copy->bytes, ns, waited_ns);
+        cw_transfers_add(row->far.place.device, copy->tag, &row->done, copy->bytes, ns,
+                         cw_waits_ns(&copy->waits));
         cw_transfers_carried(row->far.place.device, copy->tag, copy->way, copy->bytes);
         row->carried.count[copy->way]++;
         row->carried.bytes[copy->way] += copy->bytes;
@@ -280,7 +278,7 @@ static struct cw_bridge_copy *begin_copy(struct cw_bridge_row *row, const struct
         copy->bytes = wanted->bytes;
         copy->way = wanted->way;
         copy->tag = cw_tag_here();
-        copy->waited_since_ns = 0;
+        copy->waits = (struct cw_waits){0};
         copy->is_submitted = 0;
     }
     cw_lock_release(&cw_bridges.lock);
@@ -322,7 +320,8 @@ static int start(struct cw_bridge_row *row, const struct wanted *wanted, uint64_
 /* ---- waiting ---- */
 
 /* The first copy up to this number that is on its way; waited for from now on. NULL: none is. */
-static struct cw_bridge_copy *first_before(struct cw_bridge_row *row, uint64_t number)
+static struct cw_bridge_copy *first_before(struct cw_bridge_row *row, uint64_t number,
+                                           uint64_t *out_number)
 {
     struct cw_bridge_copy *first = NULL;
 
@@ -331,10 +330,20 @@ static struct cw_bridge_copy *first_before(struct cw_bridge_row *row, uint64_t n
         if (copy->is_submitted && copy->number != 0 && copy->number <= number &&
             (first == NULL || copy->number < first->number))
             first = copy;
-    if (first != NULL && first->waited_since_ns == 0)
-        first->waited_since_ns = cw_clock_ns();
+    if (first != NULL) {
+        *out_number = first->number;
+        cw_waits_begin(&first->waits);
+    }
     cw_lock_release(&cw_bridges.lock);
     return first;
+}
+
+static void end_wait(struct cw_bridge_copy *copy, uint64_t number)
+{
+    cw_lock_acquire(&cw_bridges.lock);
+    if (copy->number == number) /* else it is done */
+        cw_waits_end(&copy->waits);
+    cw_lock_release(&cw_bridges.lock);
 }
 
 /* Until no copy up to this number is on its way. */
@@ -342,11 +351,13 @@ static int wait_until(struct cw_bridge_row *row, uint64_t number)
 {
     for (;;) {
         int code, is_known = cw_bridge_settle(row);
-        const struct cw_bridge_copy *copy = first_before(row, number);
+        uint64_t awaited = 0;
+        struct cw_bridge_copy *copy = first_before(row, number, &awaited);
 
         if (copy == NULL)
             return CUWARDEN_OK;
         code = is_known ? cw_arrival_wait(cw_bridge_transfers, copy->done) : CW_ARRIVAL_NOT_NOW;
+        end_wait(copy, awaited);
         if (code == CW_ARRIVAL_NOT_NOW)
             return cw_api_busy();
         if (code != 0)

@@ -21,8 +21,8 @@ struct cw_bridge_copy {
     void *begin, *done; /* timed, of the far side; constant as long as the row is somebody's */
     uint64_t number;    /* 0: none */
     uint64_t bytes;
-    uint16_t tag;             /* of the thread that started it */
-    uint64_t waited_since_ns; /* 0: nobody has waited for it */
+    uint16_t tag; /* of the thread that started it */
+    struct cw_waits waits;
     enum cw_transfer_way way;
     int is_submitted;
 };

@@ -3,7 +3,6 @@
  * downloads.h. */
 #include "api/arrivals.h"
 #include "api/download_table.h"
-#include "base/clock.h"
 #include "core/tags/tag.h"
 
 static int refused(const struct cw_download_row *row, int code, const char *what)
@@ -18,8 +17,7 @@ static void complete_locked(struct cw_download_row *row, struct cw_half *half, i
 {
     half->state = CW_HALF_COMPLETE;
     half->code = code;
-    if (half->waited_since_ns != 0)
-        half->waited_ns = cw_clock_ns() - half->waited_since_ns;
+    half->waited_ns = cw_waits_ns(&half->waits);
     if (code != 0)
         return;
     cw_transfers_add(row->own.place.device, half->tag, &row->done, half->bytes, ns,
@@ -130,7 +128,8 @@ static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes,
         half->number = ++row->last;
         half->bytes = bytes;
         half->tag = cw_tag_here();
-        half->waited_ns = half->waited_since_ns = 0;
+        half->waited_ns = 0;
+        half->waits = (struct cw_waits){0};
     }
     cw_lock_release(&cw_downloads.lock);
     return half;
@@ -255,9 +254,15 @@ static void give_locked(struct cw_download_row *row, struct cw_half *half,
                                    .waited_ns = half->waited_ns};
 }
 
-/* 1: *out_frame, or the failure of the frame in *out_code. 0: *out_half is on its way and is waited
- * for from now on, or it is NULL. */
-static int take_frame(struct cw_download_row *row, uint64_t least, struct cw_half **out_half,
+/* A frame that is waited for. */
+struct awaited {
+    struct cw_half *half; /* NULL: none is on its way */
+    uint64_t number;
+};
+
+/* 1: *out_frame, or the failure of the frame in *out_code. 0: *out_awaited is waited for from now
+ * on. */
+static int take_frame(struct cw_download_row *row, uint64_t least, struct awaited *out_awaited,
                       struct cuwarden_frame *out_frame, int *out_code)
 {
     struct cw_half *half;
@@ -272,12 +277,20 @@ static int take_frame(struct cw_download_row *row, uint64_t least, struct cw_hal
             give_locked(row, half, out_frame);
         else
             half->state = CW_HALF_EMPTY;
-    } else if (half != NULL && half->waited_since_ns == 0) {
-        half->waited_since_ns = cw_clock_ns();
+    } else if (half != NULL) {
+        cw_waits_begin(&half->waits);
     }
+    *out_awaited = (struct awaited){half, half != NULL ? half->number : 0};
     cw_lock_release(&cw_downloads.lock);
-    *out_half = half;
     return is_taken;
+}
+
+static void end_wait(const struct awaited *awaited)
+{
+    cw_lock_acquire(&cw_downloads.lock);
+    if (awaited->half->number == awaited->number) /* else it has been filled again */
+        cw_waits_end(&awaited->half->waits);
+    cw_lock_release(&cw_downloads.lock);
 }
 
 /* Another thread is about to submit such a frame, in the place of an older one perhaps. */
@@ -294,22 +307,24 @@ static int is_starting(struct cw_download_row *row, uint64_t least)
 
 static int wait_frame(struct cw_download_row *row, uint64_t least, struct cuwarden_frame *out)
 {
-    struct cw_half *half;
+    struct awaited awaited;
     unsigned turns = 0;
     int code = 0, is_known;
 
     for (;;) {
         is_known = cw_download_settle(row);
-        if (take_frame(row, least, &half, out, &code))
+        if (take_frame(row, least, &awaited, out, &code))
             return refused(row, code, "be completed");
-        if (half == NULL && !is_starting(row, least))
+        if (awaited.half == NULL && !is_starting(row, least))
             break;
-        if (half == NULL) {
+        if (awaited.half == NULL) {
             cw_lock_doze(&turns);
             continue;
         }
         /* If it has been filled again meanwhile, that is waited for. */
-        code = is_known ? cw_arrival_wait(cw_download_driver, half->done) : CW_ARRIVAL_NOT_NOW;
+        code =
+            is_known ? cw_arrival_wait(cw_download_driver, awaited.half->done) : CW_ARRIVAL_NOT_NOW;
+        end_wait(&awaited);
         if (code == CW_ARRIVAL_NOT_NOW)
             return cw_api_busy();
         if (code != 0)

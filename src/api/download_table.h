@@ -21,9 +21,9 @@ struct cw_half {
     enum cw_half_state state;
     int code; /* what the driver says of it once it is complete */
     uint64_t number, bytes;
-    uint16_t tag;             /* of the thread that started it */
-    uint64_t waited_since_ns; /* 0: nobody has waited for it */
-    uint64_t waited_ns;       /* until it was complete */
+    uint16_t tag; /* of the thread that started it */
+    struct cw_waits waits;
+    uint64_t waited_ns; /* until it was complete */
     /* Constant as long as the row is somebody's. */
     char *data;
     void *begin, *done; /* events around the copy */

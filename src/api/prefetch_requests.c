@@ -8,7 +8,6 @@
 #include "api/arrivals.h"
 #include "api/prefetch_table.h"
 #include "api/row_memory.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/reason.h"
 #include "base/sys.h"
@@ -169,6 +168,13 @@ int cw_api_prefetch_start(uint64_t prefetch, const char *path, int fd, uint64_t 
 
 /* ---- how far it is ---- */
 
+static int too_old(const struct cw_prefetch_row *row, uint64_t number)
+{
+    return cw_api_fail(CUWARDEN_NOT_FOUND,
+                       "prefetch '%s' keeps the answers of its last %u files: %ju is older",
+                       row->own.name, CW_PREFETCH_REQUESTS, (uintmax_t)number);
+}
+
 /* number 0: of the last one. NOT_FOUND. */
 static int find(struct cw_prefetch_row *row, uint64_t number, struct cw_prefetch_request *out)
 {
@@ -182,13 +188,10 @@ static int find(struct cw_prefetch_row *row, uint64_t number, struct cw_prefetch
         return cw_api_fail(CUWARDEN_NOT_FOUND, "prefetch '%s' has started no file", row->own.name);
     if (number == 0 || out->number == number)
         return CUWARDEN_OK;
-    return number > last
-               ? cw_api_fail(CUWARDEN_NOT_FOUND,
-                             "prefetch '%s' has started no file %ju: the last is %ju",
-                             row->own.name, (uintmax_t)number, (uintmax_t)last)
-               : cw_api_fail(CUWARDEN_NOT_FOUND,
-                             "prefetch '%s' keeps the answers of its last %u files: %ju is older",
-                             row->own.name, CW_PREFETCH_REQUESTS, (uintmax_t)number);
+    return number > last ? cw_api_fail(CUWARDEN_NOT_FOUND,
+                                       "prefetch '%s' has started no file %ju: the last is %ju",
+                                       row->own.name, (uintmax_t)number, (uintmax_t)last)
+                         : too_old(row, number);
 }
 
 /* The lock is held, so that the path stays. */
@@ -225,7 +228,9 @@ static int answer(struct cw_prefetch_row *row, uint64_t number, uint64_t *out_by
     if (error != CUWARDEN_OK)
         return error;
     cw_lock_acquire(&cw_prefetches.lock);
-    if (request->number == number && request->error != CUWARDEN_OK)
+    if (request->number != number)
+        error = seen.error != CUWARDEN_OK ? too_old(row, number) : CUWARDEN_OK;
+    else if (request->error != CUWARDEN_OK)
         error = fail_as_locked(row, request);
     cw_lock_release(&cw_prefetches.lock);
     if (error == CUWARDEN_OK && out_bytes != NULL)
@@ -256,33 +261,40 @@ int cw_api_prefetch_stage(uint64_t prefetch, uint64_t number, int32_t *out)
 
 /* ---- waiting ---- */
 
-static void note_wait(struct cw_prefetch_row *row, uint64_t number)
+static void note_wait(struct cw_prefetch_row *row, uint64_t number, void (*note)(struct cw_waits *))
 {
     struct cw_prefetch_request *request = cw_prefetch_at(row, number);
 
     cw_lock_acquire(&cw_prefetches.lock);
-    if (request->number == number && request->waited_since_ns == 0)
-        request->waited_since_ns = cw_clock_ns();
+    if (request->number == number) /* else a later one has its place */
+        note(&request->waits);
     cw_lock_release(&cw_prefetches.lock);
+}
+
+static int check_reader(void)
+{
+    return cw_prefetch_is_stopped()
+               ? cw_api_fail(CUWARDEN_NOT_ACTIVE, "the process ends, and reads no more files")
+               : cw_api_check_driver();
 }
 
 /* Until its file is read, and all of it is the driver's. BUSY: the reader is held up, maybe by a
  * thread that captures and waits for this one. */
 static int wait_read(struct cw_prefetch_row *row, uint64_t number, struct cw_prefetch_request *out)
 {
+    uint64_t waited = 0;
     unsigned turns = 0;
     int error;
 
-    while ((error = find(row, number, out)) == CUWARDEN_OK && out->stage == CUWARDEN_READING) {
-        number = out->number;
-        if (cw_prefetch_is_stopped())
-            return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the process ends, and reads no more files");
-        error = cw_api_check_driver();
-        if (error != CUWARDEN_OK)
-            return error;
-        note_wait(row, number);
+    while ((error = find(row, number, out)) == CUWARDEN_OK && out->stage == CUWARDEN_READING &&
+           (error = check_reader()) == CUWARDEN_OK) {
+        if (waited == 0)
+            note_wait(row, out->number, cw_waits_begin);
+        number = waited = out->number;
         cw_lock_doze(&turns);
     }
+    if (waited != 0)
+        note_wait(row, waited, cw_waits_end);
     return error;
 }
 
@@ -316,8 +328,9 @@ static int wait_arrived(struct cw_prefetch_row *row, uint64_t number, uint64_t *
     cw_prefetch_settle(row);
     error = find(row, number, &seen);
     if (error == CUWARDEN_OK && seen.stage == CUWARDEN_ARRIVING) {
-        note_wait(row, number);
+        note_wait(row, number, cw_waits_begin);
         error = wait_copied(row, number);
+        note_wait(row, number, cw_waits_end);
     }
     return error != CUWARDEN_OK ? error : answer(row, number, out_bytes);
 }

@@ -16,14 +16,14 @@ struct cw_prefetch_request {
     int is_cut;      /* nothing more of the file is given to the driver */
     int error, code; /* enum cuwarden_error; what the driver or the system said */
     uint64_t offset, bytes, to;
-    uint64_t handed;          /* to the driver */
-    uint64_t base;            /* of the block */
-    char *path;               /* NULL: of a file that the program had open, as `fd_was` */
-    int fd, fd_was;           /* -1: not open */
-    int has_begun;            /* `begin` is recorded; the reader's */
-    int is_after;             /* `ready` */
-    uint16_t tag;             /* of the thread that started it */
-    uint64_t waited_since_ns; /* 0: nobody has waited for it */
+    uint64_t handed; /* to the driver */
+    uint64_t base;   /* of the block */
+    char *path;      /* NULL: of a file that the program had open, as `fd_was` */
+    int fd, fd_was;  /* -1: not open */
+    int has_begun;   /* `begin` is recorded; the reader's */
+    int is_after;    /* `ready` */
+    uint16_t tag;    /* of the thread that started it */
+    struct cw_waits waits;
 };
 
 /* Of the requests with one place in the row; read without the lock. */

@@ -7,7 +7,6 @@
 #include "api/arrivals.h"
 #include "api/blocks.h"
 #include "api/prefetch_table.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "core/account/owner.h"
@@ -53,9 +52,6 @@ int cw_prefetch_lost_code(const struct cw_prefetch_row *row)
 static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
                             int code, uint64_t ns)
 {
-    uint64_t waited_ns =
-        request->waited_since_ns != 0 ? cw_clock_ns() - request->waited_since_ns : 0;
-
     request->stage = CUWARDEN_ARRIVED;
     if (code != 0 && request->error == CUWARDEN_OK) {
         request->error = CUWARDEN_DRIVER;
@@ -63,9 +59,9 @@ static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_requ
     }
     if (request->error != CUWARDEN_OK)
         row->failed++;
-    else
+    else if (request->handed == request->bytes) /* else it was cancelled */
         cw_transfers_add(row->own.place.device, request->tag, &row->done, request->handed, ns,
-                         waited_ns);
+                         cw_waits_ns(&request->waits));
 }
 
 /* Whether all of it has been copied; NOT_READY also where the driver may not be asked. */

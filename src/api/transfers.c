@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/float_env.h"
 #include "core/tags/tag_name.h"
 #include "live/layout.h"
@@ -43,6 +44,23 @@ static void add(struct row *row, const struct cw_transfers *done)
     ADD(row->ns, done->ns);
     ADD(row->waited_ns, done->waited_ns);
     ADD(row->overlapped_ns, done->overlapped_ns);
+}
+
+void cw_waits_begin(struct cw_waits *waits)
+{
+    if (waits->waiters++ == 0)
+        waits->since_ns = cw_clock_ns();
+}
+
+void cw_waits_end(struct cw_waits *waits)
+{
+    if (--waits->waiters == 0)
+        waits->ns += cw_clock_ns() - waits->since_ns;
+}
+
+uint64_t cw_waits_ns(const struct cw_waits *waits)
+{
+    return waits->ns + (waits->waiters != 0 ? cw_clock_ns() - waits->since_ns : 0);
 }
 
 void cw_transfers_add(uint8_t device, uint16_t tag, struct cw_transfers *own, uint64_t bytes,

@@ -20,6 +20,17 @@ struct cw_carried {
     uint64_t count[CW_WAYS], bytes[CW_WAYS];
 };
 
+/* How long somebody waited for one; its owner guards it. */
+struct cw_waits {
+    uint32_t waiters;
+    uint64_t since_ns, ns; /* the first of them came; those that have ended */
+};
+
+void cw_waits_begin(struct cw_waits *waits);
+void cw_waits_end(struct cw_waits *waits);
+/* Until now. */
+uint64_t cw_waits_ns(const struct cw_waits *waits);
+
 /* One is done: the thread that started it had this tag (0: none), it took ns, for waited_ns of
  * which (or longer) somebody waited. Adds it to the sums of the device and of the tag there, and to
  * *own, which its owner guards. */

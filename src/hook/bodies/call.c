@@ -97,6 +97,7 @@ int cw_call_claim_after_all(struct cw_call *call, unsigned device, uint64_t byte
     while (cw_budget_claim(bytes, &call->claim) != 0);
     cw_ladder_helped(&ladder, cw_site_here(call->api, CW_KIND_DEVICE, ladder.device));
     call->is_claimed = 1;
+    call->has_asked = ladder.has_asked;
     return 1;
 }
 
@@ -171,6 +172,7 @@ static void begin_to_climb(struct cw_call *call, unsigned device)
     call->is_climbing = 1;
     cw_ladder_begin(&call->ladder, (uint8_t)device, call->bytes);
     call->ladder.reclaims = call->reclaims;
+    call->ladder.has_asked = call->has_asked;
 }
 
 enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,

@@ -44,6 +44,7 @@ struct cw_call {
     uint8_t attempts;    /* that cw_call_may has seen */
     uint8_t is_climbing; /* the ladder has begun */
     uint8_t is_claimed;  /* `claim` is valid, and not a block's yet */
+    uint8_t has_asked;   /* the program, for the claim: once is enough */
     /* For a call that is only observed: 1: it must not be made again; and its device, as ordinal +
      * 1, or 0 for the current context's. */
     uint8_t is_once, on;
@@ -81,6 +82,7 @@ static inline int cw_call_fill(struct cw_call *call, enum cw_hook hook, void *ca
     call->attempts = 0;
     call->is_climbing = 0;
     call->is_claimed = 0;
+    call->has_asked = 0;
     call->bytes = 0;
     call->reserved = 0;
     call->reclaims = cw_reclaim_reclaims();

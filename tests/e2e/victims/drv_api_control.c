@@ -208,6 +208,11 @@ static void refused_by_budget(struct cache *cache)
     CHECK(budget_now("cache").used_bytes == 300 * MIB && budget_now("cache").refused == 1);
     CHECK(budget_now("cache").peak_bytes == 400 * MIB);
     MUST(cuMemFree(large));
+    cache->block = take(400 * MIB);
+    GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 250 * MIB)); /* fits the budget then, and no limit */
+    CHECK(cuMemAlloc(&large, 300 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(cache->asked == 3 && cache->block == 0);
+    GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 0));
 }
 
 static void budget(void)

@@ -526,6 +526,7 @@ Test(prefetches, that_are_cancelled_say_what_came)
     device.is_done = 1;
     cr_expect(cw_api_prefetch_wait(one, 1, &bytes) == CUWARDEN_OK && bytes == 8192);
     cr_expect(cw_api_prefetch_wait(one, 2, &bytes) == CUWARDEN_OK && bytes == 1);
+    cr_expect(now().arrived == 1 && now().bytes == 1 && now().failed == 0);
     cr_expect_eq(cw_api_prefetch_cancel(7, 0), CUWARDEN_NOT_FOUND);
 }
 

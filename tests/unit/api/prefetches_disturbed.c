@@ -15,6 +15,7 @@
 
 #include "api/prefetches.h"
 #include "api/rows.h"
+#include "base/clock.h"
 #include "core/device/context.h"
 #include "core/process/gate.h"
 #include "core/process/guard.h"
@@ -282,6 +283,39 @@ Test(prefetches_disturbed, none_starts_or_orders_in_a_capture_that_has_just_begu
     end_capture();
     cr_expect_eq(now().started, 1);
     cr_expect_eq(cw_api_prefetch_before(prefetch, 1, &transfer_stream), CUWARDEN_OK);
+}
+
+/* ---- how long somebody waited ---- */
+
+static uint64_t before_ns;
+
+static void *hold_back(void *unused)
+{
+    uint64_t begun = cw_clock_ns();
+
+    cr_expect_eq(cw_api_prefetch_before(prefetch, 1, &transfer_stream), CUWARDEN_OK);
+    before_ns = cw_clock_ns() - begun;
+    return unused;
+}
+
+/* Not the time of the program's own work after it has waited. */
+Test(prefetches_disturbed, what_follows_a_wait_is_not_waited)
+{
+    pthread_t thread;
+    uint64_t begun;
+
+    atomic_store(&device.is_thread_held, 1);
+    cr_assert_eq(start(1), CUWARDEN_OK);
+    cr_assert_eq(pthread_create(&thread, NULL, hold_back, NULL), 0);
+    (void)usleep(20000);
+    atomic_store(&device.is_thread_held, 0);
+    pthread_join(thread, NULL);
+    (void)usleep(100000);
+    atomic_store(&device.is_done, 1);
+    begun = cw_clock_ns();
+    cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_OK);
+    cr_expect_leq(now().waited_ns, before_ns + cw_clock_ns() - begun);
+    cr_expect_eq(now().arrived, 1);
 }
 
 /* ---- the end of the context ---- */
