@@ -3,6 +3,7 @@
 #include "api/arrivals.h"
 #include "api/bridge_table.h"
 #include "api/row_memory.h"
+#include "api/place.h"
 #include "core/tags/tag.h"
 
 static int refused(const struct cw_bridge_row *row, int code, const char *what)
@@ -137,7 +138,7 @@ static int order(void *event, void *from, void *to)
 
 static int enter(const struct cw_bridge_side *side, int *out_pushed)
 {
-    return cw_bridges.places->enter(side->place.context, out_pushed);
+    return cw_place_enter(cw_bridges.places, &side->place, out_pushed);
 }
 
 static void leave(const struct cw_bridge_side *side, int pushed)

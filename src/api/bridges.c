@@ -4,6 +4,7 @@
 
 #include "api/blocks.h"
 #include "api/bridge_table.h"
+#include "api/place.h"
 #include "base/round.h"
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
@@ -135,7 +136,7 @@ static int at_side(struct cw_bridge_row *row, const struct cw_bridge_side *side,
                    int (*work)(struct cw_bridge_row *row))
 {
     unsigned depth = cw_api_enter();
-    int pushed, code = cw_bridges.places->enter(side->place.context, &pushed);
+    int pushed, code = cw_place_enter(cw_bridges.places, &side->place, &pushed);
 
     if (code == 0) {
         code = work(row);

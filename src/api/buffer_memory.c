@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/blocks.h"
+#include "api/place.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "core/account/owner.h"
@@ -42,7 +43,7 @@ static void count_replaced(const struct cw_buffer_memory *memory, uint64_t addre
 int cw_buffer_memory_begin(struct cw_buffer_memory *memory, uint64_t most_bytes, int may_map)
 {
     struct cw_buffer_place *place = &memory->place;
-    int rc = driver != NULL ? driver->place(place) : CW_BUFFER_NO_CONTEXT;
+    int rc = cw_place_here(driver, place);
     uint64_t addresses;
 
     if (rc != 0 || !may_map || place->granule == 0)
@@ -76,7 +77,7 @@ uint64_t cw_buffer_memory_room(const struct cw_buffer_memory *memory)
     uint64_t room = UINT64_MAX;
     int pushed;
 
-    if (driver->enter(memory->place.context, &pushed) != 0)
+    if (cw_place_enter(driver, &memory->place, &pushed) != 0)
         return room;
     if (driver->room(&room) != 0)
         room = UINT64_MAX;
@@ -247,7 +248,7 @@ int cw_buffer_memory_resize(struct cw_buffer_memory *memory, uint64_t bytes,
 
     if (bytes == before)
         return 0;
-    rc = driver->enter(memory->place.context, &pushed);
+    rc = cw_place_enter(driver, &memory->place, &pushed);
     if (rc != 0)
         return rc;
     rc = resize(memory, bytes, keep);
@@ -266,7 +267,7 @@ static void note(int *first, int rc)
 /* A context that has ended took its block with it; mapped memory is the process's. */
 int cw_buffer_memory_end(struct cw_buffer_memory *memory)
 {
-    int pushed = 0, first = 0, rc = driver->enter(memory->place.context, &pushed);
+    int pushed = 0, first = 0, rc = cw_place_enter(driver, &memory->place, &pushed);
 
     if (rc == 0)
         note(&first, driver->wait_context());

@@ -26,6 +26,7 @@
 
 struct cw_buffer_place {
     struct cw_context_name context;
+    uint32_t record;  /* of core/device/context.h; 0: not known (place.h) */
     uint8_t device;   /* ordinal */
     uint64_t total;   /* bytes that the device has */
     uint64_t granule; /* of memory that is mapped; 0: the device cannot map */

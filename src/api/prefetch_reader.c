@@ -7,6 +7,7 @@
 
 #include "api/arrivals.h"
 #include "api/prefetch_table.h"
+#include "api/place.h"
 #include "base/alarm.h"
 #include "base/sys.h"
 #include "core/cache/pool_context.h"
@@ -170,7 +171,7 @@ static int enter(const struct cw_prefetch_row *row, int *out_pushed)
 {
     int code = cw_prefetch_lost_code(row);
 
-    return code != 0 ? code : cw_prefetches.places->enter(row->own.place.context, out_pushed);
+    return code != 0 ? code : cw_place_enter(cw_prefetches.places, &row->own.place, out_pushed);
 }
 
 static void leave(const struct cw_prefetch_row *row, int pushed)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "api/place.h"
 #include "core/device/context.h"
 
 static struct cw_row *row_at(const struct cw_rows *rows, uint64_t index)
@@ -63,7 +64,7 @@ int cw_rows_claim(struct cw_rows *rows, const char *name, struct cw_row **out_ro
 static int place_here(const struct cw_rows *rows, struct cw_buffer_place *out)
 {
     unsigned depth = cw_api_enter();
-    int code = rows->places != NULL ? rows->places->place(out) : CW_BUFFER_NO_CONTEXT;
+    int code = cw_place_here(rows->places, out);
 
     cw_api_leave(depth);
     return code;
@@ -216,7 +217,7 @@ int cw_rows_enter(const struct cw_rows *rows, struct cw_row_visit *visit)
     int code;
 
     visit->depth = cw_api_enter();
-    code = rows->places->enter(visit->row->place.context, &visit->pushed);
+    code = cw_place_enter(rows->places, &visit->row->place, &visit->pushed);
     if (code == 0)
         return CUWARDEN_OK;
     cw_api_leave(visit->depth);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "buffer_fixture.h"
+#include "core/device/context.h"
 #include "core/account/regrowth.h"
 #include "fake_driver.h"
 
@@ -206,6 +207,29 @@ Test(buffers, resizes_by_copies_are_in_the_statistics)
     cr_expect_eq(resized->chains, 1);
     cr_expect_eq(resized->copied_bytes, (2000 + 4000) * 4);
     cr_expect_eq(now(buffer).copied_bytes, (2000 + 4000) * 4);
+}
+
+/* A driver that numbers no contexts: the next one can be entered by the name of the one before, and
+ * may have a block of the program at the address. */
+Test(buffers, of_a_context_that_was_reset_free_nothing)
+{
+    struct cw_context_ending ending;
+    uint8_t its_device;
+    uint32_t context;
+    uint64_t buffer;
+
+    fake_context(0, 0xc0, 0, 0);
+    fake_set_current(0xc0);
+    context = cw_context_current(&its_device);
+    cr_assert_neq(context, 0);
+    buffer = make("a", CUWARDEN_COPYING);
+    ensure(buffer, 1000);
+    cw_context_end_begin(context, &ending);
+    cw_context_end_finish(&ending, CW_CONTEXT_RENEWED);
+    forget_calls();
+    cr_expect_eq(ensure(buffer, 100000), CUWARDEN_DRIVER);
+    cr_expect_eq(cw_api_buffer_end(buffer), CUWARDEN_OK);
+    EXPECT_CALLS("");
 }
 
 /* ---- who is who ---- */

@@ -285,29 +285,24 @@ Test(prefetches_disturbed, none_starts_or_orders_in_a_capture_that_has_just_begu
     cr_expect_eq(cw_api_prefetch_before(prefetch, 1, &transfer_stream), CUWARDEN_OK);
 }
 
-/* ---- how long somebody waited ---- */
-
-static uint64_t before_ns;
-
-static void *hold_back(void *unused)
+static void *hold_back(void *out_ns)
 {
     uint64_t begun = cw_clock_ns();
 
     cr_expect_eq(cw_api_prefetch_before(prefetch, 1, &transfer_stream), CUWARDEN_OK);
-    before_ns = cw_clock_ns() - begun;
-    return unused;
+    *(uint64_t *)out_ns = cw_clock_ns() - begun;
+    return NULL;
 }
 
 /* Not the time of the program's own work after it has waited. */
 Test(prefetches_disturbed, what_follows_a_wait_is_not_waited)
 {
+    uint64_t begun, before_ns = 0;
     pthread_t thread;
-    uint64_t begun;
 
     atomic_store(&device.is_thread_held, 1);
     cr_assert_eq(start(1), CUWARDEN_OK);
-    cr_assert_eq(pthread_create(&thread, NULL, hold_back, NULL), 0);
-    (void)usleep(20000);
+    cr_assert_eq(pthread_create(&thread, NULL, hold_back, &before_ns), 0);
     atomic_store(&device.is_thread_held, 0);
     pthread_join(thread, NULL);
     (void)usleep(100000);

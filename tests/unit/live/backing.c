@@ -310,24 +310,9 @@ Test(backing, outlives_the_closing_of_its_descriptor)
     expect_blocks(&image.view, 1, 150000);
 }
 
-/* By record locks, which go with the first descriptor of the file that the process closes. */
-static int is_locked_for_others(int fd)
-{
-    int status = -1;
-    pid_t child = fork();
-
-    if (child == 0) {
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-        _exit(fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK);
-    }
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
-}
-
 Test(backing, leaves_a_file_alone_that_took_its_descriptor)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, seen = lock;
     const char *path = in_scratch("other");
     struct stat status;
     struct cw_live_copy image;
@@ -336,12 +321,10 @@ Test(backing, leaves_a_file_alone_that_took_its_descriptor)
     begin();
     append(1, 1000);
     other = open(path, O_RDWR | O_CREAT, 0600);
-    cr_assert_eq(write(other, "mine", 4), 4);
-    taken = arena.backing.fd;
-    cr_assert_eq(dup2(other, taken), taken);
-    cr_assert_eq(fcntl(other, F_SETLK, &lock), 0);
+    cr_assert(write(other, "mine", 4) == 4 && fcntl(other, F_SETLK, &lock) == 0);
+    taken = dup2(other, arena.backing.fd);
     append(1000, 150000);
-    cr_expect(is_locked_for_others(other));
+    cr_expect(fcntl(other, F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK);
     cr_assert_eq(stat(path, &status), 0);
     cr_expect_eq(status.st_size, 4);
     image = read_image();
