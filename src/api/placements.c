@@ -23,6 +23,7 @@
 #define SHUT_NS       UINT64_C(1000000000) /* a device that gave no context is last */
 #define ANSWER_MOST   8                    /* devices of an answer that is kept */
 #define ANSWER_BYTES  (UINT64_C(64) << 20) /* the largest request that it may be given for */
+#define CLOSING       (UINT32_C(1) << 31)
 
 struct room {
     uint8_t device;
@@ -68,6 +69,7 @@ static unsigned recent;              /* of names: the one that was found last */
 static _Atomic uint64_t renamed = 1; /* grows when a name takes a place */
 static _Atomic uint64_t ask_again_ns[CW_MAX_DEVICES];
 static _Atomic uint64_t shut_until_ns[CW_MAX_DEVICES];
+static _Atomic uint32_t stays[CW_MAX_DEVICES]; /* allocations under way there, and CLOSING */
 static const struct cw_buffer_ops *memory;
 static const struct cw_device_ops *driver;
 
@@ -87,6 +89,7 @@ void cw_api_placements_reset(void)
     atomic_store(&devices, 0);
     memset(ask_again_ns, 0, sizeof(ask_again_ns));
     memset(shut_until_ns, 0, sizeof(shut_until_ns));
+    memset(stays, 0, sizeof(stays));
 }
 
 /* ---- names ---- */
@@ -464,19 +467,51 @@ CW_HOT int cw_api_device_pick(const char *name, uint64_t bytes, int32_t *out_dev
     return CUWARDEN_OK;
 }
 
+/* Who gives back the context that its allocation has made is alone there: another one may have
+ * found it, and think that it is somebody's. Who comes meanwhile waits for that one call. */
+static void come(uint8_t device)
+{
+    uint32_t others = atomic_load(&stays[device]) & ~CLOSING;
+    unsigned turns = 0;
+
+    while (!atomic_compare_exchange_weak(&stays[device], &others, others + 1)) {
+        others &= ~CLOSING;
+        cw_lock_relax(&turns);
+    }
+}
+
+static int is_alone(uint8_t device)
+{
+    uint32_t one = 1;
+
+    return atomic_compare_exchange_strong(&stays[device], &one, CLOSING);
+}
+
+static void go(uint8_t device)
+{
+    if (atomic_load(&stays[device]) == CLOSING)
+        atomic_store(&stays[device], 0);
+    else
+        atomic_fetch_sub(&stays[device], 1);
+}
+
 static int alloc_on(uint8_t device, uint64_t bytes, int *out_is_entered, uint64_t *out)
 {
     struct cw_device_stay stay;
     unsigned depth = cw_api_enter();
-    int code = driver->enter(device, &stay);
+    int code;
 
+    come(device);
+    code = driver->enter(device, &stay);
     *out_is_entered = code == 0;
     if (code == 0) {
         code = memory->alloc(bytes, out);
         /* A context without memory that was made for this is not left behind. */
-        stay.is_borrowed |= code != 0 && cw_usage_device(device).live == 0;
+        if (code != 0 && !stay.is_borrowed && cw_usage_device(device).live == 0)
+            stay.is_borrowed = (uint8_t)is_alone(device);
         driver->leave(&stay);
     }
+    go(device);
     cw_api_leave(depth);
     return code;
 }

@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "api/budgets.h"
@@ -240,6 +242,66 @@ Test(placements, where_one_device_gives_no_context_are_short_of_what_the_other_h
     expect_entered(best == 0 ? "01" : "10");
     driver.code_of_alloc[1 - best] = CW_BUFFER_NO_MEMORY;
     API_FAILS(CUWARDEN_OUT_OF_LIMIT, ", and gives no context", take(GIB));
+}
+
+/* ---- two at once ---- */
+
+static _Thread_local int is_second;
+static _Atomic int second_is_in, first_has_left, first_gave_back;
+
+static int enter_one_of_two(uint8_t device, struct cw_device_stay *out)
+{
+    *out = (struct cw_device_stay){.device = device, .is_borrowed = (uint8_t)is_second};
+    return 0;
+}
+
+static void leave_one_of_two(const struct cw_device_stay *stay)
+{
+    if (is_second)
+        return;
+    atomic_store(&first_gave_back, stay->is_borrowed);
+    atomic_store(&first_has_left, 1);
+}
+
+static void *take_as_second(void *unused)
+{
+    int32_t device = -7;
+    void *block;
+
+    is_second = 1;
+    cr_expect_eq(cw_api_device_alloc(NULL, GIB, &device, &block), CUWARDEN_OK);
+    return unused;
+}
+
+/* The second comes while the first is about to fail, and is in until the first has left. */
+static int alloc_of_two(uint64_t bytes, uint64_t *out_address)
+{
+    static pthread_t second;
+
+    *out_address = bytes;
+    if (!is_second) {
+        pthread_create(&second, NULL, take_as_second, NULL);
+        pthread_detach(second);
+    }
+    atomic_fetch_or(&second_is_in, is_second);
+    while (!atomic_load(is_second ? &first_has_left : &second_is_in))
+        sched_yield();
+    return is_second ? 0 : CW_BUFFER_NO_MEMORY;
+}
+
+/* For the second, the context is the program's own, as it is there. */
+Test(placements, that_failed_leave_a_context_that_another_one_is_in)
+{
+    static const struct cw_buffer_ops one_memory = {.alloc = alloc_of_two};
+    static const struct cw_device_ops one_driver = {
+        .enter = enter_one_of_two, .leave = leave_one_of_two, .serve = serve};
+    int32_t device;
+    void *block;
+
+    cw_api_placements_init(&one_memory, &one_driver);
+    cw_limit_set(0, MIB);
+    cr_expect_neq(cw_api_device_alloc(NULL, GIB, &device, &block), CUWARDEN_OK);
+    cr_expect(first_has_left && !first_gave_back);
 }
 
 Test(placements, that_failed_leave_no_context_behind)
