@@ -467,8 +467,9 @@ CW_HOT int cw_api_device_pick(const char *name, uint64_t bytes, int32_t *out_dev
     return CUWARDEN_OK;
 }
 
-/* Who gives back the context that its allocation has made is alone there: another one may have
- * found it, and think that it is somebody's. Who comes meanwhile waits for that one call. */
+/* A failed allocation gives back the context that it made only while no other is under way there:
+ * that one may have found the context active, and would give back its own reference, too. Whoever
+ * comes meanwhile waits for that one call. */
 static void come(uint8_t device)
 {
     uint32_t others = atomic_load(&stays[device]) & ~CLOSING;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors that we keep in the process of a program, which may close any of them and then get
- * its number for a file of its own. Owns nothing; no lock. Between the look and what follows it the
- * program may do so still: what is done to a number that was ours a moment ago is harmless (a copy,
- * a look), or at the end of its file's use.
+ * Descriptors that we keep in the process of a program, which may close any of them and reuse the
+ * number for a file of its own: look before each use. Owns nothing; no lock. A program that does so
+ * between the look and the use is not noticed.
  */
 #ifndef CW_LIVE_OWN_FD_H
 #define CW_LIVE_OWN_FD_H

@@ -270,8 +270,8 @@ wait_for()
   done
 }
 
-# eventually COMMAND...: where the answer hangs on who has the processor when, it is tried again. In a subshell: what it starts
-# ends there.
+# eventually COMMAND...: repeats what depends on scheduling until it succeeds, for ten minutes at most. Each try is a subshell, so its
+# variables are lost; it must finish what it starts.
 eventually()
 {
   local end=$((SECONDS + 600))

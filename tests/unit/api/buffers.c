@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "buffer_fixture.h"
-#include "core/device/context.h"
 #include "core/account/regrowth.h"
 #include "fake_driver.h"
+#include "pool_fixture.h"
 
 TestSuite(buffers, .init = buffer_setup);
 
@@ -213,19 +213,13 @@ Test(buffers, resizes_by_copies_are_in_the_statistics)
  * may have a block of the program at the address. */
 Test(buffers, of_a_context_that_was_reset_free_nothing)
 {
-    struct cw_context_ending ending;
-    uint8_t its_device;
-    uint32_t context;
     uint64_t buffer;
 
     fake_context(0, 0xc0, 0, 0);
     fake_set_current(0xc0);
-    context = cw_context_current(&its_device);
-    cr_assert_neq(context, 0);
     buffer = make("a", CUWARDEN_COPYING);
     ensure(buffer, 1000);
-    cw_context_end_begin(context, &ending);
-    cw_context_end_finish(&ending, CW_CONTEXT_RENEWED);
+    pool_end_context(0xc0, CW_CONTEXT_RENEWED);
     forget_calls();
     cr_expect_eq(ensure(buffer, 100000), CUWARDEN_DRIVER);
     cr_expect_eq(cw_api_buffer_end(buffer), CUWARDEN_OK);

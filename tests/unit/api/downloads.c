@@ -9,9 +9,9 @@
 #include "api/downloads.h"
 #include "api/rows.h"
 #include "api/stats.h"
-#include "core/device/context.h"
 #include "core/process/gate.h"
 #include "fake_driver.h"
+#include "pool_fixture.h"
 
 #define FRAME ((uint64_t)10000)
 #define FROM  ((const void *)0x20000000000)
@@ -551,18 +551,11 @@ Test(downloads, count_bytes_times_and_what_overlapped)
 /* A driver that numbers no contexts: the next one can be entered by the name of the one before. */
 Test(downloads, of_a_context_that_was_reset_fail_and_touch_nothing)
 {
-    struct cw_context_ending ending;
-    uint8_t its_device;
-    uint32_t context;
-
     fake_context(0, 0xc0, 0, 0);
     fake_set_current(0xc0);
-    context = cw_context_current(&its_device);
-    cr_assert_neq(context, 0);
     cr_assert_eq(cw_api_download_end(one), CUWARDEN_OK);
     cr_assert_eq(cw_api_download_make("again", FRAME, &one), CUWARDEN_OK);
-    cw_context_end_begin(context, &ending);
-    cw_context_end_finish(&ending, CW_CONTEXT_RENEWED);
+    pool_end_context(0xc0, CW_CONTEXT_RENEWED);
     memset(device.calls, 0, sizeof(device.calls));
     cr_expect_eq(start(), CUWARDEN_DRIVER);
     expect_text(CUWARDEN_DRIVER, "its context has ended");
