@@ -242,8 +242,8 @@ void cw_budget_refused(const struct cw_budget_claim *claim)
 
 /* ---- blocks ---- */
 
-/* No credit is left. */
-static void note_peak_locked(unsigned at)
+/* No credit is left. The time is from before the lock, under which nobody outside is called. */
+static void note_peak_locked(unsigned at, uint64_t now_ns)
 {
     int64_t now = LOAD(budgets[at].taken);
 
@@ -251,15 +251,17 @@ static void note_peak_locked(unsigned at)
         return;
     STORE(budgets[at].peak, now);
     STORE(shown(at)->peak_bytes, (uint64_t)now);
-    STORE(shown(at)->peak_ns, cw_session_now());
+    STORE(shown(at)->peak_ns, now_ns);
 }
 
 /* Claims of other threads count, too, as with usage. */
 static void raise_peak(unsigned at)
 {
+    uint64_t now_ns = cw_session_now();
+
     cw_lock_acquire(&lock);
     settle_locked(at, 0);
-    note_peak_locked(at);
+    note_peak_locked(at, now_ns);
     cw_lock_release(&lock);
 }
 
@@ -464,19 +466,11 @@ static void recount(void)
         recount_block(i);
 }
 
-/* Blocks have come or gone with another budget. */
-static void note_change_locked(unsigned at)
-{
-    if (room(&budgets[at]) >= 0)
-        STORE(budgets[at].is_beyond, 0);
-    if (arena != NULL && cw_budget_rule_is_set(at))
-        note_peak_locked(at);
-}
-
 /* While the threads at work are stopped, and have no credit of any budget. Who frees a block and
  * has not seen CHANGING has claimed the block before the barrier in cw_slot_stop, and is seen to
  * have; all others wait for the lock, as do threads whose slot is newer than that. */
-static void change_locked(unsigned at, const struct cw_budget_rule *rule, int is_set)
+static void change_locked(unsigned at, const struct cw_budget_rule *rule, int is_set,
+                          uint64_t now_ns)
 {
     uint64_t slots = others();
 
@@ -487,26 +481,32 @@ static void change_locked(unsigned at, const struct cw_budget_rule *rule, int is
     recount();
     cw_slot_resume(slots);
     show(at);
-    for (unsigned i = 0; i < cw_budget_rules(); i++)
-        note_change_locked(i);
+    for (unsigned i = 0; i < cw_budget_rules(); i++) { /* blocks have come or gone with another */
+        if (room(&budgets[i]) >= 0)
+            STORE(budgets[i].is_beyond, 0);
+        if (arena != NULL && cw_budget_rule_is_set(i))
+            note_peak_locked(i, now_ns);
+    }
     cw_guard_set(CW_GUARD_CHANGING | (cw_budget_rule_is_any_set() ? 0 : CW_GUARD_BUDGET), 0);
 }
 
 int cw_budget_set(const struct cw_budget_rule *rule)
 {
+    uint64_t now_ns = arena != NULL ? cw_session_now() : 0;
     int at;
 
     cw_budget_tag_own(rule);
     cw_lock_acquire(&lock);
     at = cw_budget_rule_add(rule);
     if (at >= 0)
-        change_locked((unsigned)at, rule, 1);
+        change_locked((unsigned)at, rule, 1, now_ns);
     cw_lock_release(&lock);
     return at >= 0 ? 0 : -1;
 }
 
 int cw_budget_unset(const char *pattern, int is_name)
 {
+    uint64_t now_ns = arena != NULL ? cw_session_now() : 0;
     struct cw_budget_rule rule;
     int at, was_set;
 
@@ -515,7 +515,7 @@ int cw_budget_unset(const char *pattern, int is_name)
     was_set = at >= 0 && cw_budget_rule_is_set((unsigned)at);
     if (was_set) {
         rule = *cw_budget_rule_at((unsigned)at);
-        change_locked((unsigned)at, &rule, 0);
+        change_locked((unsigned)at, &rule, 0, now_ns);
     }
     cw_lock_release(&lock);
     return was_set ? 0 : -1;
