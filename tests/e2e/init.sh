@@ -159,8 +159,10 @@ run_()
 {
   compose_ "$@"
   leave_ "${command_[@]}"
-  # Thousands of runs are not to fill the disk; programs that go on beside the test keep what is open.
-  [ ! -e "$scratch/live-files" ] || rm -rf "$scratch/live-files"
+  # Thousands of runs are not to fill the disk; programs that go on beside the test keep what is open. A live file that
+  # waits for its name begins with a dot: its program is starting (a daemon), and would say that it is gone.
+  local -a left=("$scratch"/live-files/*)
+  [ ! -e "${left[0]}" ] || rm -rf "${left[@]}"
 }
 
 # run_preloaded [VAR=value...] prog args
