@@ -642,7 +642,8 @@ static inline int cuwarden_mark(uint64_t *out)
 
 /* Calls fn for each live block that the filter lets pass, in no order. Blocks that come or go
  * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 70 ns times
- * the highest number of blocks that were live at once, plus fn. */
+ * the highest number of blocks that were live at once, plus fn. In a child that fn has forked the
+ * visit ends as fn returns. */
 static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_block_fn fn,
                                  void *arg)
 {

@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "api/thread.h"
@@ -12,6 +13,7 @@
 #include "core/process/gate.h"
 
 static const struct cw_options *settings;
+static _Atomic uint32_t forks; /* from the first process to this one */
 
 void cw_api_init(const struct cw_options *options)
 {
@@ -157,20 +159,27 @@ struct cw_api_outside cw_api_pause(void)
                                      .accounted = cw_thread.accounted,
                                      .api = cw_thread.api,
                                      .caller = cw_thread.caller,
-                                     .stream = cw_thread.stream};
+                                     .stream = cw_thread.stream,
+                                     .forks = atomic_load(&forks)};
 
     cw_thread.depth = 0;
     cw_thread.api = 0;
     return outside;
 }
 
-void cw_api_resume(const struct cw_api_outside *outside)
+int cw_api_resume(const struct cw_api_outside *outside)
 {
     cw_thread.depth = outside->depth;
     cw_thread.accounted = outside->accounted;
     cw_thread.api = outside->api;
     cw_thread.caller = outside->caller;
     cw_thread.stream = outside->stream;
+    return outside->forks != atomic_load(&forks);
+}
+
+void cw_api_reset(void)
+{
+    atomic_fetch_add(&forks, 1);
 }
 
 void cw_api_give(void *out, size_t size, const void *from, size_t from_size)

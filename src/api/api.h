@@ -84,9 +84,14 @@ struct cw_api_outside {
     uint32_t api;
     void *caller;
     uint64_t stream;
+    uint32_t forks;
 };
 struct cw_api_outside cw_api_pause(void);
-void cw_api_resume(const struct cw_api_outside *outside);
+/* 1: the function has forked, and returns in the child, which has no account: what the caller was
+ * going through is gone. */
+int cw_api_resume(const struct cw_api_outside *outside);
+/* In a forked child. */
+void cw_api_reset(void);
 
 /* As much of a structure as the program knows; what it knows in addition becomes zero. */
 void cw_api_give(void *out, size_t size, const void *from, size_t from_size);

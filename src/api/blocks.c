@@ -70,10 +70,9 @@ int cw_api_block_read(uint32_t index, struct cw_api_block *out)
 int cw_api_block_tell(const struct cw_api_block *read, cuwarden_block_fn fn, void *arg)
 {
     struct cw_api_outside outside = cw_api_pause();
-    int rc = fn(&read->block, arg);
+    int is_over = fn(&read->block, arg) != 0;
 
-    cw_api_resume(&outside);
-    return rc;
+    return cw_api_resume(&outside) || is_over;
 }
 
 /* ---- one ---- */

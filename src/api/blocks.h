@@ -22,7 +22,8 @@ struct cw_api_block {
 /* Reads a record; 0, or -1 if the program has no block of counted memory there. */
 int cw_api_block_read(uint32_t index, struct cw_api_block *out);
 
-/* Calls the program's function, as from outside. */
+/* Calls the program's function, as from outside. Not 0: it has had enough, or it has forked and
+ * this is the child, which has no account to go on with. */
 int cw_api_block_tell(const struct cw_api_block *read, cuwarden_block_fn fn, void *arg);
 
 /* Memory that we have taken for the program: it has this name (cw_owner_text), and no scope frees

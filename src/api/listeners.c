@@ -29,12 +29,10 @@ struct listening {
     uint64_t turn;
     any_fn fn;
     void *arg;
-    uint32_t forks; /* when it was entered */
 };
 
 static struct listener on_pressure[LISTENERS], on_memory[LISTENERS];
 static _Atomic uint8_t told[CW_MAX_DEVICES]; /* levels */
-static _Atomic uint32_t forks; /* of a child; calls from before have no count any more */
 static CW_TLS uint8_t depth,
     is_asking; /* of the thread's listeners; one for memory is among them */
 
@@ -69,7 +67,6 @@ static int enter_row(struct listener *row, struct listening *out)
 {
     if (!read_row(row, out))
         return 0;
-    out->forks = atomic_load(&forks);
     atomic_fetch_add(&row->calls, 1);
     if (atomic_load(&row->turn) == out->turn) {
         depth++;
@@ -79,10 +76,11 @@ static int enter_row(struct listener *row, struct listening *out)
     return 0;
 }
 
-static void leave_row(struct listener *row, const struct listening *listening)
+/* In a child that its function made calls from before have no count any more. */
+static void leave_row(struct listener *row, int is_child)
 {
     depth--;
-    if (listening->forks == atomic_load(&forks))
+    if (!is_child)
         atomic_fetch_sub(&row->calls, 1);
 }
 
@@ -165,8 +163,7 @@ static void tell(uint8_t device, int before)
             continue;
         outside = cw_api_pause();
         ((cuwarden_pressure_fn)one.fn)(&now, before, one.arg);
-        cw_api_resume(&outside);
-        leave_row(&on_pressure[i], &one);
+        leave_row(&on_pressure[i], cw_api_resume(&outside));
     }
 }
 
@@ -198,8 +195,7 @@ static int ask(uint8_t device, uint64_t bytes)
             continue;
         outside = cw_api_pause();
         has_freed |= ((cuwarden_memory_fn)one.fn)(device, bytes, one.arg) != 0;
-        cw_api_resume(&outside);
-        leave_row(&on_memory[i], &one);
+        leave_row(&on_memory[i], cw_api_resume(&outside));
     }
     is_asking = 0;
     return has_freed;
@@ -228,7 +224,6 @@ static void reset_table(struct listener *table)
 
 void cw_api_listeners_reset(void)
 {
-    atomic_fetch_add(&forks, 1);
     reset_table(on_pressure);
     reset_table(on_memory);
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++)

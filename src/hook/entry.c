@@ -63,6 +63,7 @@ static void forked(void)
     cw_lifecycle_reset();
     cw_background_thread_reset();
     cw_dispatch_reset();
+    cw_api_reset();
     cw_api_listeners_reset();
     cw_api_buffers_reset();
     cw_api_downloads_reset();

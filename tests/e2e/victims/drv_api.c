@@ -384,6 +384,37 @@ static void threads(void)
 
 /* ---- a forked child ---- */
 
+static int fork_in_visit(const struct cuwarden_block *block, void *child)
+{
+    (void)block;
+    if (*(pid_t *)child == -1)
+        *(pid_t *)child = fork();
+    return 0;
+}
+
+/* In the child nothing is visited any more: the account is the parent's. */
+static void fork_inside(void)
+{
+    CUdeviceptr blocks[] = {take(1000), take(2000), take(3000)};
+    struct cuwarden_leaks leaks;
+    pid_t child = -1, other = -1;
+    int status;
+
+    GIVES(CUWARDEN_OK, cuwarden_visit(NULL, fork_in_visit, &child));
+    if (child == 0)
+        _exit(5);
+    GIVES(CUWARDEN_OK, cuwarden_leak_check(0, fork_in_visit, &other, &leaks));
+    if (other == 0)
+        _exit(leaks.blocks < 3 ? 6 : 7);
+    if (is_active) {
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+        CHECK(waitpid(other, &status, 0) == other && WIFEXITED(status) && WEXITSTATUS(status) == 6);
+        CHECK(leaks.blocks == 3 && leaks.bytes == 6000);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        MUST(cuMemFree(blocks[i]));
+}
+
 static void forks(void)
 {
     CUdeviceptr block = take_tagged("parent", 1000);
@@ -404,6 +435,7 @@ static void forks(void)
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
     GIVES(CUWARDEN_OK, cuwarden_tag_pop());
     MUST(cuMemFree(block));
+    fork_inside();
 }
 
 static const struct {

@@ -207,6 +207,7 @@ Test(listeners, are_not_asked_inside_themselves)
 
 static int reset(void)
 {
+    cw_api_reset();
     cw_api_listeners_reset();
     return 0;
 }
