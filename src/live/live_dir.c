@@ -148,16 +148,24 @@ static int is_dump(const char *name)
     return strstr(name, ".dump-") != NULL;
 }
 
-/* Whoever takes a part in it locks a byte. While all are locked nobody can begin to. */
+static int is_older(int fd, int64_t now, int64_t seconds)
+{
+    struct stat info;
+
+    return cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+           now - info.st_mtim.tv_sec > seconds;
+}
+
+/* Whoever takes a part in it locks a byte. While all are locked nobody can begin to, so that is not
+ * done to one that is new, and an old one may have become new meanwhile. */
 static void sweep_sum(int dir, const char *name, int64_t now)
 {
     int fd = cw_sys_open_at(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
-    struct stat info;
 
     if (fd < 0)
         return;
-    if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        now - info.st_mtim.tv_sec > DAY_SECONDS && cw_file_lock_take(fd, 0, 0) == 0)
+    if (is_older(fd, now, DAY_SECONDS) && cw_file_lock_take(fd, 0, 0) == 0 &&
+        is_older(fd, now, DAY_SECONDS))
         syscall(SYS_unlinkat, dir, name, 0);
     cw_sys_close(fd);
 }
@@ -177,8 +185,7 @@ static void sweep_file(int dir, const char *name, int64_t now)
     if (fd < 0)
         return;
     if (is_dump(name)) {
-        if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-            now - info.st_mtim.tv_sec > DUMP_SECONDS)
+        if (is_older(fd, now, DUMP_SECONDS))
             syscall(SYS_unlinkat, dir, name, 0);
     } else if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
                cw_file_lock_is_claimed(fd) == 0) {

@@ -4,7 +4,7 @@
 
 completion.py SHELL [ARGUMENT...]: standard input has lines; one without a blank-separated " => " is
 a command that the shell is to execute first, another has what is typed before Tab, and what the
-command line is to have become. Waits for that as long as it takes, up to a minute each."""
+command line is to have become. Waits for that as long as it takes, up to ten minutes each."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ import select
 import sys
 import time
 
-PATIENCE = 60
+PATIENCE = 600
 
 
 def wait_for(terminal, text, seen=b""):

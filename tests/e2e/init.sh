@@ -44,7 +44,7 @@ set -o pipefail
 LC_ALL=C
 export LC_ALL
 umask 022
-ulimit -c 0
+ulimit -S -c 0
 
 srcdir=$(cd "$srcdir" && pwd) || framework_failure_ "no directory $srcdir"
 : "${abs_top_srcdir:=$(dirname "$srcdir")}"
@@ -392,7 +392,12 @@ expect_line()
 
 expect_no_line()
 {
-  ! grep -E -e "$1" -- "${2:-err}" >&2 || fail_ "a line matches '$1' in ${2:-err}"
+  grep -E -e "$1" -- "${2:-err}" >&2
+  case $? in
+    0) fail_ "a line matches '$1' in ${2:-err}" ;;
+    1) ;;
+    *) fail_ "there is no ${2:-err} to look for '$1' in" ;;
+  esac
 }
 
 # expect_lines N REGEX [FILE]: exactly N lines match.

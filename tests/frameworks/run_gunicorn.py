@@ -26,8 +26,15 @@ def application(environment, start_response):
 
 class Connection(http.client.HTTPConnection):
     def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect("server.sock")
+        while True:
+            self.sock = socket.socket(socket.AF_UNIX)
+            try:
+                return self.sock.connect("server.sock")
+            except ConnectionRefusedError:  # it has its name before it listens
+                self.sock.close()
+                if server.poll() is not None:
+                    raise
+                time.sleep(0.02)
 
 
 def ask(path):
@@ -37,6 +44,7 @@ def ask(path):
 
 
 def main(arguments):
+    global server
     server = subprocess.Popen([sys.executable, "-m", "gunicorn", "--workers", "2", "--bind", "unix:server.sock",
                                "--log-level", "error", "--timeout", "600", "--graceful-timeout", "600", "--no-control-socket", "--pythonpath", here, "run_gunicorn:application"])
     while not os.path.exists("server.sock") and server.poll() is None:

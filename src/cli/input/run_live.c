@@ -21,12 +21,13 @@
 
 #define OLD_SECOND 60 /* an empty directory may be new */
 
-/* The descriptor, or -1 if it is not a directory or its run is alive. */
-static int open_idle(int parent, const char *name)
+/* how: LOCK_NB, or 0 to wait for who has it. The descriptor, or -1 if it is not a directory or its
+ * run is alive. */
+static int open_locked(int parent, const char *name, int how)
 {
     int dir = cw_sys_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
-    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) != 0) {
+    if (dir >= 0 && flock(dir, LOCK_EX | how) != 0) {
         close(dir);
         return -1;
     }
@@ -41,7 +42,7 @@ static void take_away_all(DIR *dir, time_t age, unsigned depth);
  * not changed for that long, after sweeping it by the rules of live/live_dir.h. */
 static void take_away(int parent, const char *name, time_t age, unsigned depth)
 {
-    int fd = depth > 0 ? open_idle(parent, name) : -1;
+    int fd = depth > 0 ? open_locked(parent, name, LOCK_NB) : -1;
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct stat info;
 
@@ -95,7 +96,8 @@ static int make_in(struct cw_run_live *live, int parent, const char *directory)
     if (mkdir(live->directory, 0700) != 0)
         return errno;
     (void)chmod(live->directory, 0700); /* whatever the umask */
-    live->lock = open_idle(parent, live->directory + strlen(directory) + 1);
+    /* One that sweeps may have it for a moment. */
+    live->lock = open_locked(parent, live->directory + strlen(directory) + 1, 0);
     return 0;
 }
 
@@ -199,7 +201,7 @@ int cw_run_live_is_of_other(const struct cw_run_live *live, const char *path)
         int dir;
 
         snprintf(inner, sizeof(inner), "%.*s", (int)(slash - path), path);
-        dir = open_idle(AT_FDCWD, inner);
+        dir = open_locked(AT_FDCWD, inner, LOCK_NB);
         is_idle = dir >= 0;
         if (dir >= 0)
             close(dir);

@@ -21,7 +21,7 @@
 
 #define MIB       ((size_t)1 << 20)
 #define PIECES    8
-#define WAIT_MOST 60000 /* ms */
+#define WAIT_MOST 600000 /* ms */
 
 static const char *name, *other;
 
