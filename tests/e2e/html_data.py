@@ -55,6 +55,7 @@ for i in range(sites["n"]):
     first, count = stacks[site["stack"]].get("shown", [0, len(stacks[site["stack"]]["frames"])]) if site.get("stack") else (0, 0)
     expected = [names[one] for one in stacks[site["stack"]]["frames"][first:first + count]] if count else []
     assert path[0] == site["api"] and [one for one in path[1:] if one != "helper"] == expected, (path, expected)
+assert parts["whole"]["audit"] == report.get("audit"), parts["whole"]["audit"]
 times = parts["events"]["t"]
 assert parts["events"]["n"] == 0 or sum(times if isinstance(times, list) else [times]) <= report["events"][-1]["t_ns"]
 assert {row: series for row, series in parts["series"]} == {

@@ -263,8 +263,10 @@ def other_views_are_filled(page):
 
 
 def whole_is_told(page):
-    """Pressure, old blocks and the account of an out of memory."""
+    """Pressure, old blocks, the account of an out of memory, the audit."""
     for section, texts in (("pool", ("Pressure", "7\u00a0MiB", "88\u00a0%", "41", "low 75\u00a0%, critical 25\u00a0%", "wait for the device", "13\u00a0MiB")),
+                           ("audit", ("CUPTI (version 24) and cuwarden differ in 9 places.", "1,234 (77\u00a0MiB)", "2 (6\u00a0MiB)", "the first 2 of 9", "not seen by cuwarden",
+                                      "0x7f00", "sizes differ", "18\u00a0MiB", "CUPTI dropped 4 records", "51\u00a0MiB in 3 variables", "2 of them are not shown", "__managed__")),
                            ("growth", ("live for 1:00.0 and more", "99\u00a0MiB", "1:01.0")),
                            ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused", "beyond the memory limit", "largest that fits: 21\u00a0MiB", "not in one piece",
                                        "idle in the pool", "9 blocks of cudaMalloc", "3 blocks at all other sites"))):
@@ -377,6 +379,7 @@ def use_unended(page, folder):
         check(page.run("!document.querySelector('.tile').classList.contains('bad')"), "what is still allocated is red")
         classes = page.run("[...document.querySelectorAll('#sites .controls option')].map((one) => one.value)")
         check("live" in classes and not {"leaks", "lost"} & set(classes), f"classes of sites: {classes}")
+        check(page.run("document.querySelector('#audit').clientHeight") > 0, "the audit is not there")
         hears_nothing_bad(page)
 
 
@@ -418,6 +421,7 @@ def use_empty(page, folder):
     text = page.run("document.body.textContent")
     for wanted in ("nothing was left", "used no device", "No sample", "Nothing out of the ordinary", "0 of 0 sites"):
         check(wanted in text, f"'{wanted}' is not on the empty page")
+    check(page.run("[...document.querySelectorAll('#audit, a[href=\"#audit\"]')].every((one) => one.getClientRects().length === 0)"), "an audit that nobody asked for")
     hears_nothing_bad(page)
 
 

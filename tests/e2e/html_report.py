@@ -80,6 +80,17 @@ def points():
     return rows
 
 
+def audit():
+    none = {"count": 0, "bytes": 0}
+    row = {"both": none, "both_cupti_bytes": 0, "sizes_differ": 0, "cupti_alone": none, "cuwarden_alone": none}
+    kinds = {kind: {"allocated": row, "freed": row} for kind in ("device", "managed", "pinned", "array", "async", "pool")}
+    kinds["async"] = {"allocated": {**row, "both": {"count": 1234, "bytes": 77 * MIB}, "cupti_alone": {"count": 2, "bytes": 6 * MIB}}, "freed": row}
+    findings = [{"seen_by": "cupti", "kind": "async", "operation": "allocated", "address": "0x7f00", "count": 2, "bytes": 3 * MIB, "source": HOSTILE[0]},
+                {"seen_by": "both", "kind": "async", "operation": "allocated", "count": 1, "bytes": 17 * MIB, "cupti_bytes": 18 * MIB}]
+    return {"status": "done", "cupti_version": 24, "kinds": kinds, "mismatches": 9, "findings": findings, "dropped": 4, "not_kept": 0, "excused_frees": 0,
+            "static": {"count": 3, "bytes": 51 * MIB}, "variables": [{"name": HOSTILE[1], "bytes": 19 * MIB, "managed": True}]}
+
+
 def report(sites, end):
     moments = [LENGTH * k // 63 for k in range(64)]
     return {
@@ -104,6 +115,7 @@ def report(sites, end):
         "growth": {"t_ns": moments}, "timeline": {"series": [{"device": k, "points": points()} for k in (0, 1)] + [{"device": 2, "points": [[LENGTH - 2 * SECOND, GIB, GIB, 0, GIB]]}]},
         "tags": [{"tag": HOSTILE[1], "steps": 12, "first_ns": 1, "last_ns": LENGTH, "first_bytes": MIB, "last_bytes": 13 * MIB, "slope_bytes": MIB,
                   "r2": 0.99, "rising": True}],
+        "audit": audit(),
         "regrowth": [{"site": 7, "resizes": 20, "factor": 1.5, "copied_bytes": 55 * MIB, "capacity_bytes": 90 * MIB}],
         "summary": {"leaked_bytes": 123 * MIB, "leaked_blocks": 5, "leak_sites": 2, "peak_bytes": 9 << 30, "allocs": sites, "frees": 7, "failed": 1,
                     "pool_hits": 1800, "pool_misses": 200}}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Pressure, old blocks and accounts for the page. See html_whole.h. */
+/* Pressure, old blocks, accounts and the audit for the page. See html_whole.h. */
 #include "cli/export/html_whole.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "live/view.h"
+#include "report/json/json_write.h"
 #include "report/text/text_account.h"
 
 /* Separates the values of a list. */
@@ -144,6 +146,39 @@ static void put_account(const struct cw_html_writer *writer, const struct cw_rep
     fputc('}', out);
 }
 
+/* ---- the audit ---- */
+
+/* JSON for a script's element: only texts have a '<', which could end it. */
+static void put_escaped(FILE *out, const char *json, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (json[i] == '<')
+            fputs("\\u003c", out);
+        else
+            putc_unlocked(json[i], out);
+}
+
+/* As the report has it; null if there is none, or no memory for it. */
+static void put_audit(FILE *out, const struct cw_report_model *model)
+{
+    struct cw_out json;
+    char *text = NULL;
+    size_t len = 0;
+
+    for (int pass = 0; pass < 2 && model->audit.status != CW_AUDIT_OFF; pass++) {
+        cw_out_init(&json, -1, text, len);
+        cw_report_json_write_record(model, CW_JSON_RECORD_audit, &model->audit, &json);
+        len = (size_t)json.total;
+        if (pass == 0 && !(text = malloc(len)))
+            break;
+    }
+    if (text)
+        put_escaped(out, text, len);
+    else
+        fputs("null", out);
+    free(text);
+}
+
 void cw_html_put_whole(const struct cw_html_writer *writer, const struct cw_report_model *model)
 {
     FILE *out = writer->out;
@@ -159,5 +194,7 @@ void cw_html_put_whole(const struct cw_html_writer *writer, const struct cw_repo
         put_comma(out, i);
         put_account(writer, model, &model->oom[i]);
     }
-    fputs("]}", out);
+    fputs("],\"audit\":", out);
+    put_audit(out, model);
+    putc('}', out);
 }

@@ -314,12 +314,19 @@ static void put_fields(struct cw_json *json, const struct cw_json_at *at,
             put_field(json, at, field, is_tuple ? NULL : field->key);
 }
 
-void cw_report_json_write(const struct cw_report_model *model, struct cw_out *out)
+void cw_report_json_write_record(const struct cw_report_model *model, enum cw_json_record_id id,
+                                 const void *record, struct cw_out *out)
 {
     struct cw_json json = {.out = out, .first = 1};
-    struct cw_json_at at = {.model = model, .record = model};
+    struct cw_json_at at = {.model = model, .record = record};
 
     cw_out_char(out, '{');
-    put_fields(&json, &at, cw_json_record[CW_JSON_RECORD_report].field, 0);
-    cw_out_string(out, "}\n");
+    put_fields(&json, &at, cw_json_record[id].field, 0);
+    cw_out_char(out, '}');
+}
+
+void cw_report_json_write(const struct cw_report_model *model, struct cw_out *out)
+{
+    cw_report_json_write_record(model, CW_JSON_RECORD_report, model, out);
+    cw_out_char(out, '\n');
 }

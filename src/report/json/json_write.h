@@ -9,9 +9,12 @@
 #define CW_REPORT_JSON_WRITE_H
 
 #include "base/out.h"
-#include "report/model/report_model.h"
+#include "report/json/fields.h"
 
 /* The frames of all stacks must be in the model. */
 void cw_report_json_write(const struct cw_report_model *model, struct cw_out *out);
+/* A record of the model alone, which is not in any table. */
+void cw_report_json_write_record(const struct cw_report_model *model, enum cw_json_record_id id,
+                                 const void *record, struct cw_out *out);
 
 #endif

@@ -138,6 +138,7 @@ document.addEventListener("DOMContentLoaded", () => inTurn([
     showMoment();
     showGrowth();
     showPool();
+    showAudit();
   },
   () => {
     readEvents();
