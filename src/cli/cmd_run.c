@@ -280,34 +280,32 @@ static const char *blindness(const struct request *request)
     return strcmp(request->options.live, "off") == 0 ? "CUWARDEN_LIVE=off" : NULL;
 }
 
-static const char *check_of(const struct request *request)
+/* What somebody waits for at the end: a check, or a page. */
+struct check {
+    const char *flag;
+    const char *loss; /* what is said where nothing can be known */
+};
+
+static const struct check on_exitcode = {"--error-exitcode", "--error-exitcode cannot be checked"};
+static const struct check on_cuda = {"--require-cuda", "--require-cuda cannot be checked"};
+static const struct check on_page = {"--html", "no page can be written for --html"};
+
+/* The strictest, or NULL. */
+static const struct check *check_of(const struct request *request)
 {
     if (request->error_exitcode != 0)
-        return "--error-exitcode";
+        return &on_exitcode;
     if (request->requires_cuda)
-        return "--require-cuda";
-    return request->html ? "--html" : NULL;
-}
-
-/* What fails where nothing can be known at the end, or NULL. */
-static const char *loss_of(const struct request *request)
-{
-    if (request->error_exitcode != 0)
-        return "--error-exitcode cannot be checked";
-    if (request->requires_cuda)
-        return "--require-cuda cannot be checked";
-    return request->html ? "no page can be written for --html" : NULL;
-}
-
-/* Not only has a page. */
-static int is_checked(const struct request *request)
-{
-    return request->error_exitcode != 0 || request->requires_cuda;
+        return &on_cuda;
+    return request->html ? &on_page : NULL;
 }
 
 static int check_request(const struct request *request)
 {
-    const char *blind = blindness(request), *check = check_of(request);
+    const struct check *check = check_of(request);
+    const char *blind = blindness(request), *flag = check                ? check->flag
+                                                    : request->has_torch ? "--torch"
+                                                                         : NULL;
 
     if (request->error_exitcode == 0 && (request->leak_bytes != 0 || request->leak_count != 0)) {
         cw_cli_error("--%s requires --error-exitcode",
@@ -318,11 +316,9 @@ static int check_request(const struct request *request)
         cw_cli_error("--need requires --device=auto, or another --device");
         return cw_cli_usage_error();
     }
-    if (blind && !check && request->has_torch)
-        check = "--torch";
-    if (blind && check) {
-        cw_cli_error("%s cannot be combined with %s, which leaves nothing to read at the end",
-                     check, blind);
+    if (blind && flag) {
+        cw_cli_error("%s cannot be combined with %s, which leaves nothing to read at the end", flag,
+                     blind);
         return cw_cli_usage_error();
     }
     return CW_EXIT_OK;
@@ -373,7 +369,7 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
                            const char *program, const char *library)
 {
     const struct cw_run_verdict *verdict = &account->verdict;
-    const char *check =
+    const struct check *check =
         request->requires_cuda || !request->allows_no_cuda ? check_of(request) : NULL;
     const char *way_out = request->requires_cuda || request->error_exitcode == 0
                               ? ""
@@ -383,31 +379,32 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
     unsigned left = cw_run_left_count(account->live.directory);
 
     if (verdict->uncalled != 0 || verdict->refused != 0) {
-        if (!is_checked(request))
+        if (check == &on_page)
             check = NULL; /* there are pages of these processes */
         if (check && verdict->uncalled != 0)
             cw_cli_error("%s: no call of CUDA came to the library: '%s', opened with "
                          "RTLD_DEEPBIND, calls past it%s%s",
-                         check, verdict->unseen_object,
+                         check->flag, verdict->unseen_object,
                          request->options.deepbind == CW_DEEPBIND_PATCH
                              ? ", also with --deepbind=patch"
                              : "; use --deepbind=patch",
                          way_out);
         else if (check)
-            cw_cli_error("%s: no process could use CUDA%s", check, way_out);
+            cw_cli_error("%s: no process could use CUDA%s", check->flag, way_out);
         return check ? CW_EXIT_SELF : CW_EXIT_OK;
     }
     if (check && is_kept_out)
-        cw_cli_error("%s: no process called CUDA under the library: %s%s", check, why, way_out);
+        cw_cli_error("%s: no process called CUDA under the library: %s%s", check->flag, why,
+                     way_out);
     else if (check && left > 0)
         cw_cli_error("%s: no process has called CUDA under the library yet; still running: %u%s",
-                     check, left, way_out);
+                     check->flag, left, way_out);
     else if (check)
         cw_cli_error(
             "%s: no process called CUDA under the library: '%s' can load it, but neither it nor "
             "its children called CUDA, or they did so without LD_PRELOAD in their environment, or "
             "as a user who cannot write to '%s' (in that case, try --exec)%s",
-            check, program, account->live.directory, way_out);
+            check->flag, program, account->live.directory, way_out);
     else if (is_kept_out && !request->is_quiet)
         cw_cli_warn("this run was not recorded: %s", why);
     else if (!request->is_quiet && left > 0)
@@ -475,9 +472,9 @@ static int check_suppressions(struct request *request)
 /* Limits that prevent us from creating a process must not prevent the program from running. */
 static int run_without_child(const struct request *request, char **argv, int error)
 {
-    if (loss_of(request)) {
-        cw_cli_error("cannot create a process for '%s', so %s: %s", argv[0], loss_of(request),
-                     strerror(error));
+    if (check_of(request)) {
+        cw_cli_error("cannot create a process for '%s', so %s: %s", argv[0],
+                     check_of(request)->loss, strerror(error));
         return CW_EXIT_SELF;
     }
     if (!request->is_quiet)
@@ -542,9 +539,9 @@ static int prepare_account(const struct request *request, struct cw_run_account 
         return setenv(CW_OPTION_PREFIX "LIVE", account->live.directory, 1) == 0
                    ? redirect_reports(instead)
                    : fail_setenv(CW_OPTION_PREFIX "LIVE");
-    if (loss_of(request)) {
+    if (check_of(request)) {
         cw_cli_error("no directory for live files, so %s: %s; choose one with --live=DIR",
-                     loss_of(request), why);
+                     check_of(request)->loss, why);
         return CW_EXIT_SELF;
     }
     if (!request->is_quiet)
