@@ -280,7 +280,7 @@ static const char *blindness(const struct request *request)
     return strcmp(request->options.live, "off") == 0 ? "CUWARDEN_LIVE=off" : NULL;
 }
 
-/* What somebody waits for at the end: a check, or a page. */
+/* What the user asked for that is made at the end: a check, or a page. */
 struct check {
     const char *flag;
     const char *loss; /* what is said where nothing can be known */
@@ -303,10 +303,10 @@ static const struct check *check_of(const struct request *request)
 static int check_request(const struct request *request)
 {
     const struct check *check = check_of(request);
-    const char *blind = blindness(request), *flag = check                ? check->flag
-                                                    : request->has_torch ? "--torch"
-                                                                         : NULL;
+    const char *blind = blindness(request), *flag = request->has_torch ? "--torch" : NULL;
 
+    if (check)
+        flag = check->flag;
     if (request->error_exitcode == 0 && (request->leak_bytes != 0 || request->leak_count != 0)) {
         cw_cli_error("--%s requires --error-exitcode",
                      request->leak_bytes != 0 ? "leak-bytes" : "leak-count");
