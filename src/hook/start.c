@@ -164,6 +164,21 @@ static void tell_interposer(void)
             other.name);
 }
 
+/* A library behind us answers the calls, and there is no driver whose memory could be watched. */
+static int is_without_driver(void)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    struct cw_object other;
+
+    cw_resolve_libraries();
+    if (cw_resolve_is_loaded(CW_LIBRARY_DRIVER) || !cw_resolve_interposer(&other))
+        return 0;
+    cw_log_once(&said, CW_LOG_WARN,
+                "'%s' answers CUDA calls, and CUDA's driver is not loaded, so nothing is watched",
+                other.name);
+    return 1;
+}
+
 /* The caller counts as inside a hook, so that calls of CUDA on the way are not accounted for. */
 static void arm(const struct cw_options *options)
 {
@@ -215,7 +230,8 @@ int cw_start_arm(void)
         return 0;
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;
-        arm(options);
+        if (!is_without_driver())
+            arm(options);
         cw_thread.depth--;
     }
     return cw_session_is_armed();

@@ -110,6 +110,8 @@ void *cw_real_lookup(enum cw_hook hook)
     real = atomic_load_explicit(&cw_real[hook], memory_order_relaxed);
     if (real != NULL)
         return real;
-    return cw_resolve_is_loaded(cw_hook_rows[hook].library) ? (void *)&not_in_this_driver
-                                                            : (void *)&no_driver;
+    if (cw_resolve_is_loaded(cw_hook_rows[hook].library))
+        return (void *)&not_in_this_driver;
+    real = cw_resolve_stand_in(cw_hook_rows[hook].symbol);
+    return real != NULL ? real : (void *)&no_driver;
 }

@@ -263,6 +263,27 @@ int cw_resolve_interposer(struct cw_object *out)
     return query.is_found;
 }
 
+struct stand_in_query {
+    const char *symbol;
+    void *found;
+};
+
+static int match_stand_in(const struct cw_object *object, void *arg)
+{
+    struct stand_in_query *query = arg;
+
+    query->found = cw_object_symbol(object, query->symbol);
+    return query->found != NULL;
+}
+
+void *cw_resolve_stand_in(const char *symbol)
+{
+    struct stand_in_query query = {.symbol = symbol};
+
+    cw_object_visit_preloaded(CW_OBJECTS_AFTER, match_stand_in, &query);
+    return query.found;
+}
+
 static int match_lookups(const struct cw_object *object, void *arg)
 {
     *(struct cw_object *)arg = *object;
