@@ -2,7 +2,9 @@
 /*
  * What libcuwarden.so asks of the system fails once: preloaded behind it, this stands in front of
  * the C library for it alone, tells its calls from all others by the return address, and counts
- * them in the file FAULT_FILE (8 bytes). The call number FAULT_NTH fails with FAULT_ERRNO.
+ * them in the file FAULT_FILE. The call number FAULT_NTH fails with FAULT_ERRNO. The file has three
+ * numbers of 8 bytes: these calls, 1 if the one that failed was to remove a file, and how many
+ * descriptors were open at the end.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,6 +28,7 @@
 #include <unistd.h>
 
 static uintptr_t first, end;
+enum { CALLS, REMOVALS, DESCRIPTORS, NUMBERS };
 static _Atomic uint64_t *count;
 static uint64_t nth;
 static int code;
@@ -56,16 +59,24 @@ static void __attribute__((constructor)) begin(void)
     nth = number ? strtoull(number, NULL, 10) : 0;
     code = error ? atoi(error) : ENOMEM;
     if (fd >= 0) {
-        count = REAL(mmap)(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        count =
+            REAL(mmap)(NULL, NUMBERS * sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
     }
+}
+
+/* After the library's exit handlers, which were registered later. */
+static void __attribute__((destructor)) finish(void)
+{
+    for (int fd = 0; count != NULL && fd < 1024; fd++)
+        count[DESCRIPTORS] += fcntl(fd, F_GETFD) != -1;
 }
 
 /* 1: this call is the library's, and fails. */
 static int fails(const void *caller)
 {
     if ((uintptr_t)caller < first || (uintptr_t)caller >= end || count == NULL ||
-        atomic_fetch_add(count, 1) + 1 != nth)
+        atomic_fetch_add(&count[CALLS], 1) + 1 != nth)
         return 0;
     errno = code;
     return 1;
@@ -87,8 +98,10 @@ long syscall(long number, ...)
     va_end(list);
     for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
         may_fail &= number != never[i];
-    if (may_fail && FAILS)
+    if (may_fail && FAILS) {
+        count[REMOVALS] = number == SYS_unlinkat;
         return -1;
+    }
     return REAL(syscall)(number, argument[0], argument[1], argument[2], argument[3], argument[4],
                          argument[5]);
 }
@@ -115,10 +128,18 @@ FAILING(int, mkdir, -1, (const char *path, mode_t mode), (path, mode))
 FAILING(ssize_t, readlink, -1, (const char *path, char *buf, size_t size), (path, buf, size))
 FAILING(int, rename, -1, (const char *from, const char *to), (from, to))
 FAILING(int, uname, -1, (struct utsname * out), (out))
-FAILING(int, unlink, -1, (const char *path), (path))
 FAILING(int, sigaction, -1, (int number, const struct sigaction *new, struct sigaction *old),
         (number, new, old))
 FAILING(int, on_exit, -1, (void (*function)(int, void *), void *arg), (function, arg))
 FAILING(int, pthread_create, code,
         (pthread_t * thread, const pthread_attr_t *attributes, void *(*start)(void *), void *arg),
         (thread, attributes, start, arg))
+
+int unlink(const char *path)
+{
+    if (FAILS) {
+        count[REMOVALS] = 1;
+        return -1;
+    }
+    return REAL(unlink)(path);
+}

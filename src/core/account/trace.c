@@ -46,23 +46,27 @@ static int end_file(void)
     return (atomic_fetch_and(&cw_trace_on, ~CW_TRACE_FILE) & CW_TRACE_FILE) != 0;
 }
 
-static int is_ours(int fd)
+/* 0 if it is our file, ESTALE if it is another, or the errno. */
+static int check_file(int fd)
 {
     struct stat info;
 
-    return fd >= 0 && cw_sys_stat(fd, &info) == 0 && info.st_ino == self.inode &&
-           info.st_dev == self.device;
+    if (fd < 0)
+        return EBADF;
+    if (cw_sys_stat(fd, &info) != 0)
+        return errno;
+    return info.st_ino == self.inode && info.st_dev == self.device ? 0 : ESTALE;
 }
 
 /* The program may have closed our descriptor and reused its number for another file. */
 static int find_file(void)
 {
-    int fd;
+    int error = check_file(self.fd), fd;
 
-    if (is_ours(self.fd))
-        return 0;
+    if (error != EBADF && error != ESTALE)
+        return error;
     fd = cw_sys_open(self.path, O_RDWR | O_NOFOLLOW, 0);
-    if (fd >= 0 && is_ours(fd)) {
+    if (fd >= 0 && check_file(fd) == 0) {
         self.fd = fd;
         return 0;
     }
@@ -155,7 +159,7 @@ static int make_window(void)
 
 static void close_file(void)
 {
-    if (is_ours(self.fd))
+    if (check_file(self.fd) == 0)
         cw_sys_close(self.fd);
     self.fd = -1;
 }
