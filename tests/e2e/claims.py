@@ -139,6 +139,10 @@ def contradictions():
     counted = [s for s in r["sites"] if s["kind"] not in UNCOUNTED_KINDS]
     leaked = [s for s in r["sites"] if s.get("class") in ("lost", "growing", "context-destroyed")]
     devices = r["devices"] + ([r["host"]] if "host" in r else [])
+    for device in devices:
+        rmm = (device["current_bytes"], device["current_count"], device["total_count"])
+        if rmm != (device["live"]["bytes"], device["live"]["count"], device["allocs"]):
+            yield f"device {device.get('ordinal', 'host')}: RMM's counters {rmm} are not PyTorch's"
     if r["schema"] != "cuwarden-report/1":
         yield "schema"
     for s in r["sites"]:

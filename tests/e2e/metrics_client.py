@@ -57,7 +57,7 @@ assert ask("GET", "/-/healthy")[0].status == 200
 for link in idle + many:
     link.close()
 assert ask("GET", "/metrics")[0].status == 200
-# Who has an answer and stays, and who never reads one, frees the place for others.
+# Who has an answer and stays frees the place for others.
 answered = []
 for _ in range(40):
     link = connect()

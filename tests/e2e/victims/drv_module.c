@@ -36,14 +36,48 @@ static NOINLINE void load_and_keep(void)
     ask(module, "table");
 }
 
+#if CUDA_VERSION >= 12000
+static NOINLINE CUlibrary load_library(void)
+{
+    CUlibrary library;
+    CUdeviceptr address;
+    size_t bytes;
+
+    MUST(cuLibraryLoadData(&library, "cusim-module\nglobal table 4096\n", NULL, NULL, 0, NULL, NULL,
+                           0));
+    MUST(cuLibraryGetGlobal(&address, &bytes, library, "table"));
+    return library;
+}
+
+static NOINLINE void library_and_unload(void)
+{
+    MUST(cuLibraryUnload(load_library()));
+}
+
+static NOINLINE void library_and_keep(void)
+{
+    load_library();
+    say("json live('library_and_unload') == (0, 0)");
+    say("json live('library_and_keep') == (1, 4096)");
+}
+#endif
+
 int main(void)
 {
+    int kept = 1, bytes = 8292;
+
     use_device(0);
     load_and_unload();
     load_and_keep();
+#if CUDA_VERSION >= 12000
+    library_and_unload();
+    library_and_keep();
+    kept += 1;
+    bytes += 4096;
+#endif
     say("expect leaked_bytes=0 allocs=0 frees=0 failed=0");
     say("json live('load_and_unload') == (0, 0)");
     say("json live('load_and_keep') == (1, 8292)");
-    say("json kind('module') == (1, 8292)");
+    say("json kind('module') == (%d, %d)", kept, bytes);
     return 0;
 }

@@ -96,7 +96,8 @@ static void ask(int fd)
     cr_assert_eq(write(fd, request, sizeof(request) - 1), (ssize_t)sizeof(request) - 1);
 }
 
-static void expect_word(int fd)
+/* The server has said all, and the client stays. */
+static void expect_word_and_stay(int fd)
 {
     char got[1024];
     size_t len = 0;
@@ -107,6 +108,11 @@ static void expect_word(int fd)
     got[len] = '\0';
     cr_expect(strstr(got, "HTTP/1.1 200 OK\r\n") == got, "got %s", got);
     cr_expect(strstr(got, word) != NULL, "got %s", got);
+}
+
+static void expect_word(int fd)
+{
+    expect_word_and_stay(fd);
     close(fd);
 }
 
@@ -128,4 +134,24 @@ Test(http_server, silent_clients_give_way)
     expect_word(crowd[CROWD - 1]);
     for (int i = 0; i < CROWD - 1; i++)
         close(crowd[i]);
+}
+
+Test(http_server, who_has_the_answer_gives_way_before_who_has_begun_to_ask)
+{
+    int answered = connect_to(), half[CW_HTTP_CLIENTS - 1], asking;
+
+    ask(answered);
+    expect_word_and_stay(answered);
+    for (int i = 0; i < CW_HTTP_CLIENTS - 1; i++) {
+        half[i] = connect_to();
+        cr_assert_eq(write(half[i], "GET /wo", 7), 7);
+    }
+    asking = connect_to();
+    ask(asking);
+    expect_word(asking);
+    for (int i = 0; i < CW_HTTP_CLIENTS - 1; i++) {
+        cr_assert_eq(write(half[i], "rd HTTP/1.1\r\n\r\n", 15), 15);
+        expect_word(half[i]);
+    }
+    close(answered);
 }
