@@ -51,8 +51,7 @@ const struct cw_command_line *cw_line_estimate(void)
         .notes = "Weights are never read. Weights in safetensors tell their size; config.json is "
                  "looked for beside them. Sizes are for one device, without other programs on "
                  "it; with --tp for each of several. A device fits if it has the total and a "
-                 "reserve: 500 MiB for the driver, 100 MiB for the context and 10 %, at most 2 "
-                 "GiB.\n\n"
+                 "reserve: 600 MiB for driver and context and 10 %, at most 2 GiB.\n\n"
                  "The exit status is 0 if the estimate was made, whether it fits or not, 1 if it "
                  "was not, and 2 for a usage error.",
     };

@@ -40,8 +40,8 @@ const struct cw_command_line *cw_line_pick(void)
         {.id = FLAG_RESERVE,
          .name = "reserve",
          .value = "SIZE",
-         .help = "memory that must be free in addition (default: 500 MiB for the driver, 100 MiB "
-                 "for the context and 10 %, at most 2 GiB)"},
+         .help = "memory that must be free in addition (default: 600 MiB for driver and context "
+                 "and 10 %, at most 2 GiB)"},
         {.id = FLAG_COUNT,
          .name = "count",
          .value = "N",

@@ -290,8 +290,9 @@ static const struct metric {
      "Memory of the device in use by anybody, as the driver last said.", 0, NULL,
      print_device_used},
     {"cuwarden_pressure_ratio", "gauge",
-     "Share of the device or of the limit in use, the larger one, when last looked at.", 0, NULL,
-     print_pressure},
+     "Share in use of the device, the limit or a limit of the platform, the largest, when last "
+     "looked at.",
+     0, NULL, print_pressure},
     {"cuwarden_pressure_level", "gauge",
      "Memory pressure: 1 for the current level, 0 for the others.", 0, NULL, print_level},
     {"cuwarden_oom_eta_seconds", "gauge",
