@@ -221,23 +221,27 @@ Test(series, of_threads_that_serve_at_once_one_takes_the_sample)
 /* ---- in the middle of a sample ---- */
 
 static void (*middle)(void);
-static _Atomic int is_held;
+static _Atomic int is_held, is_over;
 
-/* A sweep begins with a look at the lock of sites: there it is kept. */
-static void serve_or_keep(unsigned id)
+/* A sweep begins with a look at the lock of sites: there it is kept, while a third thread works. */
+static void serve_keep_or_work(unsigned id)
 {
     if (id == 0) {
         while (!is_held)
             sched_yield();
         cw_growth_serve();
-        return;
+    } else if (id == 1) {
+        cw_lock_acquire(&cw_intern_lock);
+        is_held = 1;
+        while (!is_over)
+            sched_yield();
+        cw_lock_release(&cw_intern_lock);
+    } else {
+        while (cw_intern_lock.word != 2) /* somebody waits for it */
+            sched_yield();
+        middle();
+        is_over = 1;
     }
-    cw_lock_acquire(&cw_intern_lock);
-    is_held = 1;
-    while (cw_intern_lock.word != 2) /* somebody waits for it */
-        sched_yield();
-    middle();
-    cw_lock_release(&cw_intern_lock);
 }
 
 /* All slots are in use, and one is being written. */
@@ -248,7 +252,7 @@ static void sample_around(void (*body)(void))
         sample();
     pass(live->period_ns);
     middle = body;
-    run_threads(2, serve_or_keep);
+    run_threads(3, serve_keep_or_work);
 }
 
 static void expect_one_slot_without_time(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the tests of a program, each in a forked child, and prints TAP. A test fails by an
- * expectation that does not hold, by a signal or an exit status that it does not name, and by
- * taking too long.
+ * Runs the tests of a program, each in a forked child, and prints TAP: all, or those that are named
+ * by the arguments. A test fails by an expectation that does not hold, by a signal or an exit
+ * status that it does not name, and by taking too long.
  */
 #include "criterion.h"
 
@@ -139,18 +139,33 @@ static int outcome(const struct cr_test *test)
     return WEXITSTATUS(status) == SKIPPED ? SKIPPED : WEXITSTATUS(status) == 0 && !signal;
 }
 
-int main(void)
+static int is_wanted(const struct cr_test *test, int names, char **name)
+{
+    for (int i = 0; i < names; i++)
+        if (strcmp(name[i], test->name) == 0)
+            return 1;
+    return names == 0;
+}
+
+int main(int argc, char **argv)
 {
     int count = 0, failed = 0;
 
     for (const struct cr_test *test = tests; test; test = test->next) {
-        int result = outcome(test);
+        int result;
 
+        if (!is_wanted(test, argc - 1, argv + 1))
+            continue;
+        result = outcome(test);
         count++;
         failed += result == 0;
         printf("%sok %d - %s::%s%s\n", result ? "" : "not ", count, test->suite, test->name,
                result == SKIPPED ? " # SKIP" : "");
     }
     printf("1..%d\n", count);
+    if (argc > 1 && count != argc - 1) {
+        fprintf(stderr, "%d tests were named, %d found\n", argc - 1, count);
+        return 99;
+    }
     return failed != 0;
 }

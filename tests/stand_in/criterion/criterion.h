@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for Criterion where unit tests run under qemu-user: Criterion starts a process of the
- * program anew for each test, and the kernel cannot start one of another processor. Here each test
- * is a forked child. What tests/unit uses of it; criterion.c runs them, and prints TAP.
+ * Stands in for Criterion under qemu-user and ThreadSanitizer. Criterion starts a process of the
+ * program anew for each test, and the kernel cannot start one of another processor; under the
+ * sanitizer it does not start. Here each test is a forked child. What tests/unit uses of it;
+ * criterion.c runs them, and prints TAP.
  */
 #ifndef CRITERION_STANDIN_H
 #define CRITERION_STANDIN_H
