@@ -402,8 +402,8 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
     else if (check)
         cw_cli_error(
             "%s: no process called CUDA under the library: '%s' can load it, but neither it nor "
-            "its children called CUDA, or they did so without LD_PRELOAD in their environment, or "
-            "as a user who cannot write to '%s' (in that case, try --exec)%s",
+            "its children called CUDA's driver, or they did so without LD_PRELOAD in their "
+            "environment, or as a user who cannot write to '%s' (in that case, try --exec)%s",
             check->flag, program, account->live.directory, way_out);
     else if (is_kept_out && !request->is_quiet)
         cw_cli_warn("this run was not recorded: %s", why);

@@ -164,14 +164,16 @@ static void tell_interposer(void)
             other.name);
 }
 
-/* A library behind us answers the calls, and there is no driver whose memory could be watched. */
+/* There is no memory of a device that could be watched. */
 static int is_without_driver(void)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     struct cw_object other;
 
+    if (cw_settings_options()->mode == CW_MODE_OFF || !cw_resolve_stand_in(&other))
+        return 0;
     cw_resolve_libraries();
-    if (cw_resolve_is_loaded(CW_LIBRARY_DRIVER) || !cw_resolve_interposer(&other))
+    if (cw_resolve_is_loaded(CW_LIBRARY_DRIVER))
         return 0;
     cw_log_once(&said, CW_LOG_WARN,
                 "'%s' answers CUDA calls, and CUDA's driver is not loaded, so nothing is watched",
@@ -204,14 +206,6 @@ static void arm(const struct cw_options *options)
         cw_finish_register_audit();
 }
 
-void cw_start_refused(int code)
-{
-    if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
-        announce();
-    if (cw_settings_options()->report[0] != '\0' && cw_start_arm())
-        cw_session_set_init_error(code);
-}
-
 void cw_start_prepare(void)
 {
     cw_settings_read();
@@ -230,11 +224,27 @@ int cw_start_arm(void)
         return 0;
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;
-        if (!is_without_driver())
-            arm(options);
+        arm(options);
         cw_thread.depth--;
     }
     return cw_session_is_armed();
+}
+
+int cw_start_arm_at_driver(void)
+{
+    if (cw_session_is_armed())
+        return 1;
+    if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
+        announce();
+    return !is_without_driver() && cw_start_arm();
+}
+
+void cw_start_refused(int code)
+{
+    if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
+        announce();
+    if (cw_settings_options()->report[0] != '\0' && cw_start_arm_at_driver())
+        cw_session_set_init_error(code);
 }
 
 void cw_start_reset(void)

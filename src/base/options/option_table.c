@@ -86,7 +86,7 @@ struct definition {
 #define VALUES_INTERVAL(min, max)   "off or " min ".." max
 #define VALUES_LEVELS               "MEDIUM,HIGH,CRITICAL"
 #define VALUES_FAIL                 "off or KEY=VALUE[,...]"
-#define VALUES_BUDGETS              "none or tag:PATTERN=SIZE[:warn|:refuse][,...]"
+#define VALUES_BUDGETS              "none or tag:PATTERN=SIZE[:warn or :refuse][,...]"
 #define VALUES_BATCHES              "SIZE:COUNT[,...]"
 #define VALUES_PATH                 "FILE"
 #define VALUES_PLACE                "auto, off, or DIRECTORY"

@@ -173,7 +173,8 @@ static void set_optimizer(struct cw_model_request *request, const char *value)
 {
     unsigned i = 0;
 
-    while (i < CW_OPTIMIZER_COUNT - 1 && strcmp(cw_optimizer_name((enum cw_optimizer)i), value))
+    while (i < CW_OPTIMIZER_COUNT - 1 &&
+           strcmp(cw_optimizer_name((enum cw_optimizer)i), value) != 0)
         i++;
     request->load.optimizer = (enum cw_optimizer)i;
 }

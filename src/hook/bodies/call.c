@@ -45,7 +45,7 @@ int cw_call_begin_named(struct cw_call *call, enum cw_hook hook)
 
 int cw_call_begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
 {
-    if (!cw_session_is_armed() && !cw_start_arm())
+    if (!cw_start_arm_at_driver())
         return 0;
     cw_thread.depth = 1;
     cw_thread_slot(); /* here, where no lock is held */

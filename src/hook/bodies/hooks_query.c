@@ -24,7 +24,7 @@ CW_EXPORT CUresult cuInit(unsigned int Flags)
 
     if (rc != CUDA_SUCCESS)
         cw_start_refused((int)rc);
-    else if (cw_start_arm())
+    else if (cw_start_arm_at_driver())
         cw_session_set_init_error(0); /* of an earlier try */
     return rc;
 }

@@ -104,6 +104,7 @@ static CUresult not_in_this_driver(void)
 
 void *cw_real_lookup(enum cw_hook hook)
 {
+    struct cw_object other;
     void *real;
 
     cw_resolve_libraries();
@@ -112,6 +113,7 @@ void *cw_real_lookup(enum cw_hook hook)
         return real;
     if (cw_resolve_is_loaded(cw_hook_rows[hook].library))
         return (void *)&not_in_this_driver;
-    real = cw_resolve_stand_in(cw_hook_rows[hook].symbol);
+    if (cw_resolve_stand_in(&other))
+        real = cw_object_symbol(&other, cw_hook_rows[hook].symbol);
     return real != NULL ? real : (void *)&no_driver;
 }

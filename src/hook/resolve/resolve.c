@@ -263,25 +263,16 @@ int cw_resolve_interposer(struct cw_object *out)
     return query.is_found;
 }
 
-struct stand_in_query {
-    const char *symbol;
-    void *found;
-};
-
 static int match_stand_in(const struct cw_object *object, void *arg)
 {
-    struct stand_in_query *query = arg;
-
-    query->found = cw_object_symbol(object, query->symbol);
-    return query->found != NULL;
+    *(struct cw_object *)arg = *object;
+    return cw_object_symbol(object, libraries[CW_LIBRARY_DRIVER].probe) != NULL;
 }
 
-void *cw_resolve_stand_in(const char *symbol)
+int cw_resolve_stand_in(struct cw_object *out)
 {
-    struct stand_in_query query = {.symbol = symbol};
-
-    cw_object_visit_preloaded(CW_OBJECTS_AFTER, match_stand_in, &query);
-    return query.found;
+    return !cw_resolve_is_loaded(CW_LIBRARY_DRIVER) &&
+           cw_object_visit_preloaded(CW_OBJECTS_AFTER, match_stand_in, out);
 }
 
 static int match_lookups(const struct cw_object *object, void *arg)

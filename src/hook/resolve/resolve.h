@@ -26,9 +26,9 @@ void cw_resolve_tell_second(void);
 /* Another library behind us intercepts the driver's calls, which it does not get: we call the
  * driver. 1, or 0 if there is none. */
 int cw_resolve_interposer(struct cw_object *out);
-/* Without a driver, a caller of ours would have had the function of one behind us, if there is one.
- * Its function, or NULL. */
-void *cw_resolve_stand_in(const char *symbol);
+/* No driver is loaded, and a library behind us has cuInit: what it answers is what a program would
+ * get without us. 1, or 0 if there is none. */
+int cw_resolve_stand_in(struct cw_object *out);
 /* One in front of us has a dlsym, which need not hand on to ours. 1, or 0 if there is none. */
 int cw_resolve_other_dlsym(struct cw_object *out);
 

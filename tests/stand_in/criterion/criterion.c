@@ -14,7 +14,7 @@
 #include "redirect.h"
 
 #define SKIPPED   77
-#define TIMEOUT_S 240
+#define TIMEOUT_S 1700
 
 static struct cr_test *tests, **tests_end = &tests;
 static struct cr_suite *suites;
