@@ -194,7 +194,11 @@ static int open_temporary(struct cw_destination *destination, char *target,
     }
     (void)fchmod(fd, mode_for(status)); /* otherwise it is private to the user */
     destination->out = fdopen(fd, "w");
-    return destination->out ? 0 : fail(destination);
+    if (destination->out)
+        return 0;
+    fail(destination);
+    close(fd);
+    return -1;
 }
 
 /* Devices, FIFOs and what procfs names (/dev/stdout, to which others write, too) are written to
@@ -230,13 +234,25 @@ static int open_file(struct cw_destination *destination)
     return open_temporary(destination, strdup(file), is_there ? &status : NULL);
 }
 
+static void forget_names(struct cw_destination *destination)
+{
+    free(destination->temporary);
+    free(destination->target);
+    destination->temporary = destination->target = NULL;
+}
+
 int cw_destination_open(struct cw_destination *destination)
 {
     if (destination->failed)
         return -1;
     if (destination->out)
         return 0;
-    return destination->path ? open_file(destination) : open_stdout(destination);
+    if ((destination->path ? open_file(destination) : open_stdout(destination)) == 0)
+        return 0;
+    if (destination->temporary)
+        unlink(destination->temporary);
+    forget_names(destination);
+    return -1;
 }
 
 /* An earlier write error, which stays in errno because nothing else sets it. */
@@ -306,8 +322,6 @@ static int name_file(struct cw_destination *destination)
         rc = fail(destination);
         unlink(destination->temporary);
     }
-    free(destination->temporary);
-    destination->temporary = NULL;
     return rc;
 }
 
@@ -324,7 +338,6 @@ int cw_destination_close(struct cw_destination *destination)
     destination->pager = 0;
     if (destination->temporary && name_file(destination) != 0)
         rc = -1;
-    free(destination->target);
-    destination->target = NULL;
+    forget_names(destination);
     return rc;
 }
