@@ -180,7 +180,7 @@ static int is_definition(const struct cw_object_symbols *symbols, uint32_t index
 static int is_named(const struct cw_object_symbols *symbols, uint32_t index, const char *name)
 {
     return is_definition(symbols, index) &&
-           strcmp(symbols->strings + symbols->table[index].st_name, name) == 0;
+           cw_object_same_name(symbols->strings + symbols->table[index].st_name, name);
 }
 
 static uint32_t gnu_hash_of(const char *name)
@@ -444,7 +444,7 @@ static int read_object(const struct link_map *map, struct cw_object *out)
 
 int cw_object_is_libc(const struct cw_object *object)
 {
-    return strcmp(cw_object_basename(object), "libc.so.6") == 0;
+    return cw_object_same_name(cw_object_basename(object), "libc.so.6");
 }
 
 /* Not where it was loaded later, by dlopen. */

@@ -57,6 +57,16 @@ void *cw_object_find_version(const struct cw_object_symbols *symbols, const char
 /* The version that undefined symbol `index` asks for, or NULL. */
 const char *cw_object_version_wanted(const struct cw_object_symbols *symbols, uint32_t index);
 
+/* Not by strcmp: AddressSanitizer looks names up by our dlsym before its own strcmp is ready. */
+static inline int cw_object_same_name(const char *one, const char *other)
+{
+    while (*one != '\0' && *one == *other) {
+        one++;
+        other++;
+    }
+    return *one == *other;
+}
+
 /* Address of the symbol's default version in this object, or NULL. */
 void *cw_object_symbol(const struct cw_object *object, const char *name);
 /* Its size in bytes too. */
