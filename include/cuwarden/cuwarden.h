@@ -320,6 +320,9 @@ struct cuwarden_model {
     const char *optimizer;      /* NULL: "adam" */
     uint32_t flags;             /* enum cuwarden_model_flags */
     uint32_t unused;            /* 0 */
+    uint64_t full_kv_heads;     /* of layers without a window; 0: as the others. So the next */
+    uint64_t full_head_dim;
+    uint64_t full_keys_are_values; /* 1: these layers have one matrix for keys and values */
 };
 
 /* What it takes of each device, in bytes. */

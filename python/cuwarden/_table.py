@@ -261,7 +261,7 @@ class RawBridge(ctypes.Structure):
 MODEL_NUMBERS = (
     "layers hidden heads vocab kv_heads head_dim ffn positions window window_layers experts experts_used expert_ffn shared_ffn "
     "dense_layers q_rank kv_rank rope_dim nope_dim value_dim tied plain_ffn learned_positions parameters stored_bytes batch "
-    "context chunk devices"
+    "context chunk devices full_kv_heads full_head_dim full_keys_are_values"
 ).split()
 _ESTIMATED = (
     "parameters active_parameters weights_bytes cache_bytes activations_bytes gradients_bytes master_bytes optimizer_bytes "
@@ -271,9 +271,10 @@ _ESTIMATED = (
 
 class RawModel(ctypes.Structure):
     _fields_ = (
-        [(name, ctypes.c_uint64) for name in MODEL_NUMBERS]
+        [(name, ctypes.c_uint64) for name in MODEL_NUMBERS[:-3]]
         + [(name, ctypes.c_char_p) for name in ("weights", "cache", "optimizer")]
         + [("flags", ctypes.c_uint32), ("unused", ctypes.c_uint32)]
+        + [(name, ctypes.c_uint64) for name in MODEL_NUMBERS[-3:]]
     )
 
 

@@ -150,7 +150,8 @@ int cw_api_estimate(const struct cuwarden_model *model, size_t model_size,
                                       .total_bytes = made.total,
                                       .reserve_bytes = made.reserve,
                                       .token_bytes = made.token_bytes,
-                                      .device = device_for(made.total),
+                                      .device = made.is_partial ? CUWARDEN_ALL_DEVICES
+                                                                : device_for(made.total),
                                       .is_partial = made.is_partial};
     cw_api_give(out, size, &told, sizeof(told));
     return CUWARDEN_OK;

@@ -132,40 +132,50 @@ static void take_stored(struct sum *sum, const struct cw_estimate_stored *stored
 
 /* Numbers that a layer keeps of a token. With MLA the latent vector and the rotary part of the key,
  * on each device (arXiv 2405.04434, section 2.1.3). */
-static uint64_t kept_of_token(const struct sum *sum)
+static uint64_t kept_of_token(const struct sum *sum, int has_window)
 {
     const struct cw_shape *shape = sum->shape;
+    struct cw_shape_attention of = cw_shape_attention(shape, has_window);
 
     if (shape->kv_rank != 0)
         return shape->kv_rank + shape->rope_dim;
-    return 2 * share(shape->kv_heads, sum) * shape->head_dim;
+    return 2 * share(of.kv_heads, sum) * of.head_dim;
 }
 
 static void sum_cache(const struct sum *sum)
 {
     const struct cw_shape *shape = sum->shape;
     const struct cw_estimate_load *load = sum->load;
-    uint64_t kept = kept_of_token(sum), full = shape->layers - shape->window_layers;
     uint64_t window = shape->window < load->context ? shape->window : load->context;
-    uint64_t tokens = cw_plus(cw_times(full, load->context), shape->window_layers * window);
+    uint64_t full = (shape->layers - shape->window_layers) * kept_of_token(sum, 0);
+    uint64_t windowed = shape->window_layers * kept_of_token(sum, 1);
+    uint64_t kept = cw_plus(cw_times(full, load->context), cw_times(windowed, window));
 
-    sum->out->token_bytes = cw_number_format_bytes(load->cache, cw_times(kept, shape->layers));
+    sum->out->token_bytes = cw_number_format_bytes(load->cache, full + windowed);
     sum->out->part[CW_PART_CACHE] =
-        cw_number_format_bytes(load->cache, cw_times(cw_times(tokens, load->batch), kept));
+        cw_number_format_bytes(load->cache, cw_times(kept, load->batch));
 }
 
 /* ---- activations ---- */
 
-/* Numbers that attention has of a token in a layer: queries, keys, values, what comes out. */
+/* Numbers that attention has of a token in a layer: queries, keys, values, what comes out. The
+ * wider kind of layers counts. */
 static uint64_t attention_of_token(const struct sum *sum)
 {
     const struct cw_shape *shape = sum->shape;
-    uint64_t heads = share(shape->heads, sum);
+    uint64_t heads = share(shape->heads, sum), most = 0;
 
     if (shape->kv_rank != 0)
         return shape->q_rank + shape->kv_rank +
                heads * (2 * (shape->nope_dim + shape->rope_dim) + 2 * shape->value_dim);
-    return (2 * heads + 2 * share(shape->kv_heads, sum)) * shape->head_dim;
+    for (int has_window = 0; has_window <= 1; has_window++) {
+        struct cw_shape_attention of = cw_shape_attention(shape, has_window);
+        uint64_t numbers = (2 * heads + 2 * share(of.kv_heads, sum)) * of.head_dim;
+
+        if (of.layers != 0 && numbers > most)
+            most = numbers;
+    }
+    return most;
 }
 
 /* How wide the feed-forward networks are that a token goes through. */
@@ -306,9 +316,13 @@ static int check_devices(const struct cw_shape *shape, const struct cw_estimate_
     if (shape->heads % n != 0)
         return refuse(refusal, "tensor parallelism over", n, "devices cannot divide heads,",
                       shape->heads);
-    if (shape->kv_rank == 0 && shape->kv_heads % n != 0 && n % shape->kv_heads != 0)
-        return refuse(refusal, "tensor parallelism over", n, "devices cannot divide kv_heads,",
-                      shape->kv_heads);
+    for (int has_window = 0; shape->kv_rank == 0 && has_window <= 1; has_window++) {
+        struct cw_shape_attention of = cw_shape_attention(shape, has_window);
+
+        if (of.layers != 0 && of.kv_heads % n != 0 && n % of.kv_heads != 0)
+            return refuse(refusal, "tensor parallelism over", n, "devices cannot divide kv_heads,",
+                          of.kv_heads);
+    }
     return 0;
 }
 

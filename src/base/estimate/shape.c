@@ -32,7 +32,7 @@ uint64_t *cw_shape_at(struct cw_shape *shape, enum cw_shape_field field)
     return (uint64_t *)((char *)shape + offset[field]);
 }
 
-static int has_word(const char *words, const char *word, size_t len)
+int cw_shape_has_word(const char *words, const char *word, size_t len)
 {
     for (size_t n; *words; words += n + (words[n] == ' ')) {
         n = strcspn(words, " ");
@@ -46,7 +46,7 @@ enum cw_shape_field cw_shape_find(const char *name, size_t len)
 {
     unsigned field = 0;
 
-    while (field < CW_SHAPE_COUNT && !has_word(rows[field].names, name, len))
+    while (field < CW_SHAPE_COUNT && !cw_shape_has_word(rows[field].names, name, len))
         field++;
     return (enum cw_shape_field)field;
 }
@@ -55,7 +55,7 @@ enum cw_shape_field cw_shape_find_gguf(const char *key, size_t len)
 {
     unsigned field = 0;
 
-    while (field < CW_SHAPE_COUNT && !has_word(rows[field].gguf, key, len))
+    while (field < CW_SHAPE_COUNT && !cw_shape_has_word(rows[field].gguf, key, len))
         field++;
     return (enum cw_shape_field)field;
 }
@@ -121,6 +121,9 @@ static int complete_heads(struct cw_shape *shape, struct cw_refusal *refusal)
     if (shape->heads % shape->kv_heads != 0)
         return refuse(refusal, CW_SHAPE_kv_heads, shape->kv_heads, "which does not divide heads,",
                       shape->heads);
+    if (shape->full_kv_heads > shape->heads)
+        return refuse(refusal, CW_SHAPE_full_kv_heads, shape->full_kv_heads,
+                      "more than heads, which is", shape->heads);
     if (shape->head_dim != 0 || shape->kv_rank != 0)
         return 0;
     if (shape->hidden % shape->heads != 0) {
@@ -238,18 +241,33 @@ static void add_latent_attention(struct list *list, const struct cw_shape *shape
     add_linear(list, cw_times(shape->heads, shape->value_dim), shape->hidden, layers, ALL);
 }
 
-static void add_attention(struct list *list, const struct cw_shape *shape)
+struct cw_shape_attention cw_shape_attention(const struct cw_shape *shape, int has_window)
 {
-    uint64_t queries = cw_times(shape->heads, shape->head_dim);
+    struct cw_shape_attention out = {.layers = shape->window_layers,
+                                     .kv_heads = shape->kv_heads,
+                                     .head_dim = shape->head_dim,
+                                     .value_matrices = 1};
 
-    if (shape->kv_rank != 0) {
-        add_latent_attention(list, shape);
-        return;
-    }
-    add_linear(list, shape->hidden, queries, shape->layers, ALL);
-    add_linear(list, shape->hidden, cw_times(shape->kv_heads, shape->head_dim), 2 * shape->layers,
-               shape->kv_heads);
-    add_linear(list, queries, shape->hidden, shape->layers, ALL);
+    if (has_window)
+        return out;
+    out.layers = shape->layers - shape->window_layers;
+    if (shape->full_kv_heads != 0)
+        out.kv_heads = shape->full_kv_heads;
+    if (shape->full_head_dim != 0)
+        out.head_dim = shape->full_head_dim;
+    out.value_matrices = !shape->full_keys_are_values;
+    return out;
+}
+
+static void add_attention(struct list *list, const struct cw_shape *shape, int has_window)
+{
+    struct cw_shape_attention of = cw_shape_attention(shape, has_window);
+    uint64_t queries = cw_times(shape->heads, of.head_dim);
+
+    add_linear(list, shape->hidden, queries, of.layers, ALL);
+    add_linear(list, shape->hidden, cw_times(of.kv_heads, of.head_dim),
+               (1 + of.value_matrices) * of.layers, of.kv_heads);
+    add_linear(list, queries, shape->hidden, of.layers, ALL);
 }
 
 static void add_experts(struct list *list, const struct cw_shape *shape, uint64_t matrices)
@@ -272,7 +290,10 @@ unsigned cw_shape_tensors(const struct cw_shape *shape, struct cw_tensor tensor[
 
     add(&list, CW_TENSOR_EMBEDDING, shape->vocab, shape->hidden, shape->tied ? 1 : 2, ALL);
     add(&list, CW_TENSOR_EMBEDDING, shape->learned_positions, shape->hidden, 1, 1);
-    add_attention(&list, shape);
+    if (shape->kv_rank != 0)
+        add_latent_attention(&list, shape);
+    for (int has_window = 0; shape->kv_rank == 0 && has_window <= 1; has_window++)
+        add_attention(&list, shape, has_window);
     add_linear(&list, shape->hidden, shape->ffn, matrices * shape->dense_layers, ALL);
     add_experts(&list, shape, matrices);
     add(&list, CW_TENSOR_SMALL, 1, shape->hidden, 2 * shape->layers + 1, 1);

@@ -34,6 +34,17 @@ uint64_t *cw_shape_at(struct cw_shape *shape, enum cw_shape_field field);
 /* The field of this name, among the names of a config.json; CW_SHAPE_COUNT: none. */
 enum cw_shape_field cw_shape_find(const char *name, size_t len);
 enum cw_shape_field cw_shape_find_gguf(const char *key, size_t len);
+/* 1: it is one of these words, which blanks separate. */
+int cw_shape_has_word(const char *words, const char *word, size_t len);
+
+/* What a kind of layers has: those with a window, and the others. */
+struct cw_shape_attention {
+    uint64_t layers, kv_heads, head_dim;
+    uint64_t value_matrices; /* 0: the keys are the values */
+};
+
+/* Of a complete shape, without MLA. */
+struct cw_shape_attention cw_shape_attention(const struct cw_shape *shape, int has_window);
 
 /* Why something cannot be estimated: one line, to follow "'FILE': " or alone. */
 struct cw_refusal {

@@ -132,6 +132,23 @@ static const struct model models[] = {
       .tied = 1,
       .window = 4096,
       .window_layers = 21}},
+    /* huggingface.co/google/gemma-4-31B: 30.7B */
+    {"Gemma 4 31B",
+     30.697,
+     0,
+     {.layers = 60,
+      .hidden = 5376,
+      .heads = 32,
+      .kv_heads = 16,
+      .head_dim = 256,
+      .ffn = 21504,
+      .vocab = 262144,
+      .tied = 1,
+      .window = 1024,
+      .window_layers = 50,
+      .full_kv_heads = 4,
+      .full_head_dim = 512,
+      .full_keys_are_values = 1}},
     /* huggingface.co/openai-community/gpt2: 124M */
     {"GPT-2",
      0.1244,
@@ -253,6 +270,22 @@ Test(estimate, a_window_bounds_the_cache)
     load.context = 8192;
     make("Gemma 2 9B"); /* 21 layers of 4096 tokens, 21 of 8192, 8 KiB a layer */
     cr_expect_eq(estimate.part[CW_PART_CACHE], (uint64_t)8192 * 21 * (4096 + 8192));
+}
+
+Test(estimate, layers_without_a_window_may_have_heads_of_their_own)
+{
+    load.context = 262144;
+    make("Gemma 4 31B");
+    cr_expect_eq(estimate.token_bytes, 10u * 2 * 4 * 512 * 2 + 50u * 2 * 16 * 256 * 2);
+    cr_expect_eq(estimate.part[CW_PART_CACHE],
+                 (uint64_t)10 * 8192 * 262144 + (uint64_t)50 * 16384 * 1024);
+    load.devices = 8; /* more than these layers have keys: each device has one */
+    make("Gemma 4 31B");
+    cr_expect_eq(estimate.token_bytes, 10u * 2 * 512 * 2 + 50u * 2 * 2 * 256 * 2);
+    load.devices = 1;
+    load.is_training = load.is_checkpointed = 1; /* the wider kind counts */
+    make("Gemma 4 31B");
+    cr_expect_gt(estimate.part[CW_PART_ACTIVATIONS], (uint64_t)262144 * 2 * 2 * 32 * 512);
 }
 
 /* 34 bytes times hidden for a token and a layer of GPT, of which 2 are masks of dropout (arXiv
