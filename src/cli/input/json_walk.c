@@ -68,8 +68,10 @@ static int on_begin(struct walk *self, unsigned is_array)
 
     if (self->ignored > 0 || is_inner || self->levels == LEVELS_MAX ||
         (!is_array && self->keys == CW_JSON_WALK_DEPTH)) {
+        int goes_on = on_value(self, CW_JSON_IS_NESTED, "", 0);
+
         self->ignored++;
-        return 1;
+        return goes_on;
     }
     self->level[self->levels++] = (struct level){.is_array = is_array};
     if (!is_array)

@@ -13,7 +13,13 @@
 #define CW_JSON_WALK_DEPTH 4
 #define CW_JSON_WALK_KEY   1024
 
-enum cw_json_kind { CW_JSON_IS_NULL, CW_JSON_IS_TRUTH, CW_JSON_IS_NUMBER, CW_JSON_IS_STRING };
+enum cw_json_kind {
+    CW_JSON_IS_NULL,
+    CW_JSON_IS_TRUTH,
+    CW_JSON_IS_NUMBER,
+    CW_JSON_IS_STRING,
+    CW_JSON_IS_NESTED, /* an object or an array that is passed over: too deep, or in an array */
+};
 
 struct cw_json_at {
     unsigned depth; /* number of keys */
