@@ -109,6 +109,12 @@ static int find_need(struct request *request)
 
     if (status != CW_EXIT_OK || !request->model.path)
         return status;
+    if (answer.estimate.is_partial) {
+        cw_cli_error("'%s': only a part of what it takes is known, and no GPU is picked for that; "
+                     "give --need=SIZE",
+                     request->model.path);
+        return CW_EXIT_FAILURE;
+    }
     request->need = answer.estimate.total;
     if (request->count == 0)
         request->count = answer.load.devices;

@@ -60,11 +60,26 @@ static void put_parts(struct cw_json *json, const struct cw_estimate *estimate)
     cw_json_truth(json, "is_partial", estimate->is_partial);
 }
 
+/* Nobody is told that it fits of which only a part is known. */
+static void put_verdict(struct cw_json *json, const struct cw_model_answer *answer, uint64_t memory)
+{
+    const struct cw_estimate *estimate = &answer->estimate;
+    int fits = estimate->total + estimate->reserve <= memory;
+
+    if (fits && estimate->is_partial) {
+        cw_json_key(json, "fits");
+        cw_out_string(json->out, "null");
+        cw_json_key(json, "longest_context");
+        cw_out_string(json->out, "null");
+        return;
+    }
+    cw_json_truth(json, "fits", fits);
+    cw_json_number(json, "longest_context", cw_model_longest(answer, memory));
+}
+
 static void put_fit(struct cw_json *json, const struct cw_model_answer *answer, uint64_t memory,
                     const struct cw_device_memory *device)
 {
-    const struct cw_estimate *estimate = &answer->estimate;
-
     cw_json_element(json, '{');
     if (device) {
         cw_json_number(json, "index", device->index);
@@ -72,8 +87,7 @@ static void put_fit(struct cw_json *json, const struct cw_model_answer *answer, 
         cw_json_string(json, "name", device->name);
     }
     cw_json_number(json, device ? "free_bytes" : "memory_bytes", memory);
-    cw_json_truth(json, "fits", estimate->total + estimate->reserve <= memory);
-    cw_json_number(json, "longest_context", cw_model_longest(answer, memory));
+    put_verdict(json, answer, memory);
     cw_json_close(json, '}');
 }
 

@@ -126,6 +126,9 @@ static void print_fit(FILE *to, const struct cw_model_answer *answer, const char
     fprintf(to, "  %-12s ", name);
     if (need > memory)
         fprintf(to, "no, %s too much", size_text(size, need - memory));
+    else if (answer->estimate.is_partial)
+        fprintf(to, "not known: the sum has %s",
+                answer->facts.has_shape ? "the text part alone" : "no cache and no activations");
     else
         fprintf(to, "fits, %s left", size_text(size, memory - need));
     if (longest == CW_MODEL_LONGEST_MOST)

@@ -14,6 +14,7 @@
 
 #define CW_FACTS_NAME 48
 #define CW_FACTS_WHY  320
+#define CW_FACTS_PATH 200 /* as much of a path as a reason has room for */
 
 struct cw_facts {
     struct cw_shape shape;
@@ -26,9 +27,12 @@ struct cw_facts {
     uint8_t is_part; /* of a model of several kinds: what is not text is not in the shape */
     char quantizer[CW_FACTS_NAME]; /* whose format is not known here, printable; "": none */
     char why[CW_FACTS_WHY];
+    char shapeless[CW_FACTS_WHY + CW_FACTS_PATH +
+                   8]; /* why the shape is not known although a file tells of it; "" */
 };
 
-/* ---- of the readers; each returns 0, or -1 with facts->why, to follow "'FILE' " ---- */
+/* ---- of the readers; each returns 0, or with facts->why, to follow "'FILE' ", 1 if no more than
+ * the weights is known, or -1 ---- */
 
 /* The whole of config.json, or of the index of safetensors. */
 int cw_facts_read_json(struct cw_facts *facts, int fd, uint64_t size);
@@ -37,25 +41,31 @@ int cw_facts_read_gguf(struct cw_facts *facts, int fd, uint64_t size);
 
 /* Words for facts->why; returns -1. */
 int cw_facts_refuse(struct cw_facts *facts, const char *fmt, ...) CW_PRINTF(2, 3);
+/* Forgets the shape, for the reason in facts->why; returns 1. */
+int cw_facts_drop_shape(struct cw_facts *facts);
 /* A number of a field, as the file writes it; `key`: what the file calls it. */
 int cw_facts_set(struct cw_facts *facts, enum cw_shape_field field, const char *key,
                  uint64_t value);
 
-/* What goes without saying in an architecture. */
+/* What goes without saying in an architecture. See families.def. */
 struct cw_family {
-    const char *names;   /* model_type of config.json, or architecture of GGUF */
+    const char *names;   /* as model_type of config.json */
+    const char *gguf;    /* as general.architecture of GGUF */
+    const char *keys;    /* of its config.json, which carry no memory in this family; or NULL */
+    uint8_t by_list;     /* these keys do unless layer_types has all layers */
     uint8_t plain_ffn;   /* two matrices in the feed-forward network */
     uint8_t has_table;   /* learned positions */
     uint8_t four_hidden; /* a feed-forward network of four times the hidden size, if none is said */
     uint8_t one_key;     /* all heads share a key, if nothing is said */
-    uint8_t every;       /* each layer of this number has no window; 0: no such rule */
-    uint8_t is_no_decoder;
-    uint8_t shares_ffn; /* layers with experts have a network beside them that is as large as one */
-    uint16_t head_dim;  /* if nothing is said; 0: no such rule. So the next */
+    uint8_t is_tied;     /* the output uses the embedding's matrix, if nothing is said */
+    uint8_t every;       /* each layer of this number has no window, 1: none; 0: all have none */
+    uint8_t shares_ffn;  /* layers with experts have the dense network beside them */
+    uint16_t head_dim;   /* if nothing is said; 0: no such rule. So the next */
     uint32_t vocab;
+    uint32_t chunk; /* the window of a GGUF file, which does not say it */
 };
 
-/* Never NULL. */
-const struct cw_family *cw_family_of(const char *name);
+/* Never NULL; that of no names for a type that is not known. */
+const struct cw_family *cw_family_of(const char *name, int is_gguf);
 
 #endif

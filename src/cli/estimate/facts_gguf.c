@@ -19,6 +19,7 @@
 #define SIDES_MAX   4 /* GGML_MAX_DIMS */
 #define VERSION_MIN 2 /* before it, counts have 32 bits */
 #define VERSION_MAX 3
+#define LAYERS_MAX  1024 /* whose numbers are told apart */
 
 enum type { TYPE_BOOL = 7, TYPE_STRING = 8, TYPE_ARRAY = 9 };
 
@@ -41,10 +42,17 @@ struct reader {
     char buf[BUFFER];
 };
 
+/* A number of each layer. */
+struct list {
+    uint32_t value[LAYERS_MAX];
+    uint64_t count; /* 0: not said */
+};
+
 /* What is said of the shape beside its fields. */
 struct said {
-    uint64_t window_every, window_layers, shared_experts, split, tokens;
-    uint64_t mla_key, mla_value, value;
+    uint64_t window_every, shared_experts, split, tokens;
+    uint64_t mla_key, mla_value, value, window_key;
+    struct list windows, kv_heads; /* has it a window; its keys' heads */
     int has_output;
 };
 
@@ -165,17 +173,18 @@ static int put_number(struct reader *reader, struct said *said, const char *key,
         {"attention.key_length_mla", offsetof(struct said, mla_key)},
         {"attention.value_length_mla", offsetof(struct said, mla_value)},
         {"attention.value_length", offsetof(struct said, value)},
+        {"attention.key_length_swa", offsetof(struct said, window_key)},
     };
     enum cw_shape_field field = cw_shape_find_gguf(key, strlen(key));
 
     for (size_t i = 0; i < CW_ARRAY_LEN(others); i++)
         if (strcmp(others[i].key, key) == 0)
             *(uint64_t *)((char *)said + others[i].offset) = value;
-    if (strncmp(key, "ssm.", 4) == 0 || strncmp(key, "wkv.", 4) == 0)
-        return cw_facts_refuse(reader->facts,
-                               "has %s: some of its layers are no attention, and their memory is "
-                               "not known here",
-                               key);
+    if (!*reader->facts->why && (strncmp(key, "ssm.", 4) == 0 || strncmp(key, "wkv.", 4) == 0))
+        cw_facts_refuse(reader->facts,
+                        "has %s: some of its layers are no attention, and their memory is not "
+                        "known here",
+                        key);
     if (field == CW_SHAPE_COUNT)
         return 0;
     reader->facts->has_shape = 1;
@@ -202,18 +211,23 @@ static int take_list(struct reader *reader, struct said *said, const char *key, 
                      uint64_t count)
 {
     enum cw_shape_field field = cw_shape_find_gguf(key, strlen(key));
-    int is_pattern = strcmp(key, "attention.sliding_window_pattern") == 0;
+    struct list *list = strcmp(key, "attention.sliding_window_pattern") == 0 ? &said->windows
+                        : field == CW_SHAPE_kv_heads                         ? &said->kv_heads
+                                                                             : NULL;
     uint64_t first = 0, value;
 
     for (uint64_t i = 0; i < count; i++) {
         if (take_number(reader, type, &value) != 0)
             return -1;
-        said->window_layers += is_pattern && value != 0;
+        if (list && i < LAYERS_MAX)
+            list->value[i] = (uint32_t)value;
         if (i == 0)
             first = value;
         else if (value != first && field != CW_SHAPE_COUNT)
             reader->facts->varies |= 1u << field;
     }
+    if (list)
+        list->count = count;
     return field != CW_SHAPE_COUNT && count > 0 && first != 0
                ? cw_facts_set(reader->facts, field, key, first)
                : 0;
@@ -302,15 +316,10 @@ static int take_tensor(struct reader *reader, struct said *said)
 
 /* ---- the whole ---- */
 
-static int finish(struct reader *reader, const struct said *said, uint64_t size)
+static int check_file(const struct reader *reader, const struct said *said, uint64_t size)
 {
     struct cw_facts *facts = reader->facts;
-    const struct cw_family *family = cw_family_of(facts->name);
-    struct cw_shape *shape = &facts->shape;
-    uint64_t every = said->window_every != 0 ? said->window_every : family->every;
 
-    if (family->is_no_decoder)
-        return cw_facts_refuse(facts, "is of %s: only decoders can be estimated", facts->name);
     if (said->split > 1)
         return cw_facts_refuse(facts,
                                "is one of %ju parts: join them with llama-gguf-split "
@@ -322,32 +331,96 @@ static int finish(struct reader *reader, const struct said *said, uint64_t size)
         return cw_facts_refuse(facts,
                                "is cut off: its tensors take %ju bytes, and the file has %ju",
                                (uintmax_t)facts->stored.bytes, (uintmax_t)size);
+    return 0;
+}
+
+/* The heads of keys, where those of layers with a window and of the others are two numbers. */
+static void put_kinds(struct cw_facts *facts, const struct said *said)
+{
+    struct cw_shape *shape = &facts->shape;
+    uint64_t heads[2] = {0, 0};
+
+    if (said->window_key != 0 && said->window_key <= cw_shape_row(CW_SHAPE_head_dim)->most) {
+        shape->full_head_dim = shape->head_dim;
+        shape->head_dim = said->window_key;
+    }
+    if (said->kv_heads.count != said->windows.count || said->windows.count > LAYERS_MAX)
+        return;
+    for (uint64_t i = 0; i < said->windows.count; i++) {
+        uint64_t value = said->kv_heads.value[i], *kind = &heads[said->windows.value[i] != 0];
+
+        if (value > cw_shape_row(CW_SHAPE_kv_heads)->most || (*kind != 0 && *kind != value))
+            return;
+        *kind = value;
+    }
+    if (heads[0] == 0 || heads[1] == 0)
+        return;
+    shape->full_kv_heads = heads[0];
+    shape->kv_heads = heads[1];
+    facts->varies &= ~(1u << CW_SHAPE_kv_heads);
+}
+
+/* llama.cpp knows of most architectures which layers have a window, and of the rest, none. */
+static void put_window(struct cw_shape *shape, const struct said *said,
+                       const struct cw_family *family)
+{
+    uint64_t every = said->window_every != 0 ? said->window_every : family->every;
+
+    if (shape->window == 0)
+        shape->window = family->chunk;
+    if (said->windows.count != 0) {
+        for (uint64_t i = 0; i < said->windows.count && i < LAYERS_MAX; i++)
+            shape->window_layers += said->windows.value[i] != 0;
+    } else if (every > 1) {
+        shape->window_layers = shape->layers - shape->layers / every;
+    }
+    if (shape->window_layers == 0)
+        shape->window = 0;
+}
+
+static void put_latent(struct cw_shape *shape, const struct said *said)
+{
+    uint64_t key = said->mla_key != 0 ? said->mla_key : shape->head_dim;
+
+    if (shape->kv_rank == 0)
+        return;
+    shape->nope_dim = key > shape->rope_dim ? key - shape->rope_dim : 0;
+    shape->value_dim = said->mla_value != 0 ? said->mla_value : said->value;
+}
+
+static int finish(struct reader *reader, const struct said *said, uint64_t size)
+{
+    struct cw_facts *facts = reader->facts;
+    const struct cw_family *family = cw_family_of(facts->name, 1);
+    struct cw_shape *shape = &facts->shape;
+
+    if (check_file(reader, said, size) != 0)
+        return -1;
+    facts->has_weights = facts->is_gguf = 1;
+    if (!*facts->why && !*family->names)
+        cw_facts_refuse(facts, "is of %s, which is not known here",
+                        *facts->name ? facts->name : "an unnamed architecture");
+    if (*facts->why)
+        return cw_facts_drop_shape(facts);
     if (shape->vocab == 0)
         shape->vocab = said->tokens <= cw_shape_row(CW_SHAPE_vocab)->most ? said->tokens : 0;
     shape->plain_ffn = family->plain_ffn;
     shape->tied = !said->has_output;
-    if (said->window_layers != 0)
-        shape->window_layers = said->window_layers;
-    else if (every > 1)
-        shape->window_layers = shape->layers - shape->layers / every;
     if (shape->shared_ffn == 0 && said->shared_experts <= cw_shape_row(CW_SHAPE_experts)->most)
         shape->shared_ffn = said->shared_experts * shape->expert_ffn;
-    if (shape->kv_rank != 0) {
-        uint64_t key = said->mla_key != 0 ? said->mla_key : shape->head_dim;
-
-        shape->nope_dim = key > shape->rope_dim ? key - shape->rope_dim : 0;
-        shape->value_dim = said->mla_value != 0 ? said->mla_value : said->value;
-    }
-    facts->has_weights = facts->is_gguf = 1;
+    put_kinds(facts, said);
+    put_window(shape, said, family);
+    put_latent(shape, said);
     return 0;
 }
 
 static int read_all(struct reader *reader, uint64_t size)
 {
-    struct said said = {.split = 0};
+    static struct said said;
     uint64_t tensors, keys;
     uint32_t magic, version;
 
+    said = (struct said){.split = 0};
     if (take_32(reader, &magic) != 0 || take_32(reader, &version) != 0)
         return -1;
     if (version < VERSION_MIN || version > VERSION_MAX)

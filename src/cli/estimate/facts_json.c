@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * config.json of Hugging Face, and the index of safetensors. See facts.h.
+ * Reads config.json of Hugging Face, and the index of safetensors. See facts.h.
  *
  * The names of fields are those of shape.def; what transformers keeps besides (which layers have a
- * window, or experts) is collected in `struct config` and put into the shape at the end. In a model
- * of several kinds, what is said under "text_config" counts more than what stands outside.
+ * window, or experts) is collected in `struct cw_config` and put into the shape at the end. In a
+ * model of several kinds, what is said under "text_config" counts more than what stands outside.
  */
 #include "cli/estimate/facts.h"
 
@@ -12,56 +12,21 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "cli/estimate/config_json.h"
 #include "cli/input/json_walk.h"
 
 #define JSON_MAX   ((uint64_t)64 << 20) /* an index has a line for each tensor */
 #define DIGITS_MAX 32
-#define WORD_MAX   48
-
-/* Numbers and truths that are no fields of the shape. X(member, names) */
-#define EXTRAS(X)                                                                                  \
-    X(tie, "tie_word_embeddings")                                                                  \
-    X(use_window, "use_sliding_window")                                                            \
-    X(window_from, "max_window_layers")                                                            \
-    X(window_every, "sliding_window_pattern")                                                      \
-    X(one_key, "multi_query")                                                                      \
-    X(has_decoder, "is_encoder_decoder")                                                           \
-    X(moe_every, "decoder_sparse_step")                                                            \
-    X(moe_frequency, "moe_layer_freq")                                                             \
-    X(moe_step, "interleave_moe_layer_step")                                                       \
-    X(shared_experts, "n_shared_experts")                                                          \
-    X(shared_too, "moe_num_shared_experts")
-
-enum extra {
-#define X(member, names) EXTRA_##member,
-    EXTRAS(X)
-#undef X
-        EXTRAS_COUNT,
-};
-
-struct config {
-    struct cw_facts *facts;
-    uint64_t extra[EXTRAS_COUNT];
-    uint8_t has_extra[EXTRAS_COUNT];
-    uint8_t is_inner[CW_SHAPE_COUNT + EXTRAS_COUNT]; /* said under text_config */
-    char type[WORD_MAX], dtype[WORD_MAX], quantizer[WORD_MAX], inner_type[WORD_MAX];
-    char expert[WORD_MAX]; /* a number of what only a model with experts has */
-    double bits;
-    uint8_t is_in_4_bits, is_in_8_bits;
-    unsigned windows, full;        /* of layer_types */
-    unsigned without_experts;      /* of mlp_only_layers */
-    uint8_t has_index, has_others; /* others: what is not text */
-};
 
 static int is_word(const char *word, const char *text, size_t len)
 {
     return strlen(word) == len && memcmp(word, text, len) == 0;
 }
 
-static void keep_word(char word[WORD_MAX], const char *text, size_t len)
+static void keep_word(char word[CW_CONFIG_WORD], const char *text, size_t len)
 {
-    if (len >= WORD_MAX)
-        len = WORD_MAX - 1;
+    if (len >= CW_CONFIG_WORD)
+        len = CW_CONFIG_WORD - 1;
     memcpy(word, text, len);
     word[len] = '\0';
     (void)cw_printable_clean_string(word);
@@ -80,7 +45,7 @@ static double read_real(const char *text, size_t len)
 }
 
 /* Whole numbers; 1e6 and 4096.0 are some. */
-static int read_number(struct config *config, const char *key, const char *text, size_t len,
+static int read_number(struct cw_config *config, const char *key, const char *text, size_t len,
                        uint64_t *out)
 {
     char digits[DIGITS_MAX];
@@ -105,7 +70,7 @@ static int read_number(struct config *config, const char *key, const char *text,
 
 /* ---- the fields of a shape ---- */
 
-static int set_field(struct config *config, enum cw_shape_field field, const char *key,
+static int set_field(struct cw_config *config, enum cw_shape_field field, const char *key,
                      int is_inner, const char *text, size_t len)
 {
     uint64_t value;
@@ -121,7 +86,7 @@ static int set_field(struct config *config, enum cw_shape_field field, const cha
 }
 
 /* A list has a number for each layer: usable if all are the same. */
-static int set_element(struct config *config, enum cw_shape_field field, const char *key,
+static int set_element(struct cw_config *config, enum cw_shape_field field, const char *key,
                        unsigned element, const char *text, size_t len)
 {
     uint64_t value;
@@ -140,23 +105,37 @@ static int find_extra(const char *key)
 {
     static const char *const names[] = {
 #define X(member, names) names,
-        EXTRAS(X)
+        CW_CONFIG_EXTRAS(X)
 #undef X
     };
     int i = 0;
 
-    while (i < EXTRAS_COUNT && strcmp(names[i], key) != 0)
+    while (i < EXTRAS_COUNT && !cw_config_is_any_of(names[i], key))
         i++;
     return i;
 }
 
-static int set_extra(struct config *config, const char *key, int is_inner, enum cw_json_kind kind,
-                     const char *text, size_t len)
+/* What is 0 or not there has no memory. */
+static int note_unknown(struct cw_config *config, const char *key, int is_inner,
+                        enum cw_json_kind kind, const char *text, size_t len)
+{
+    int is_word_like = kind == CW_JSON_IS_STRING || kind == CW_JSON_IS_TRUTH;
+
+    if (kind == CW_JSON_IS_NULL || (kind == CW_JSON_IS_NUMBER && read_real(text, len) == 0))
+        return 0;
+    cw_unknown_keys_add(&config->unknown[is_inner][!is_word_like], key);
+    return 0;
+}
+
+static int set_extra(struct cw_config *config, const char *key, int is_inner,
+                     enum cw_json_kind kind, const char *text, size_t len)
 {
     int i = find_extra(key);
     uint8_t *inner = &config->is_inner[CW_SHAPE_COUNT + i];
 
-    if (i == EXTRAS_COUNT || (*inner && !is_inner))
+    if (i == EXTRAS_COUNT)
+        return note_unknown(config, key, is_inner, kind, text, len);
+    if (*inner && !is_inner)
         return 0;
     *inner = (uint8_t)is_inner;
     config->has_extra[i] = 1;
@@ -166,63 +145,57 @@ static int set_extra(struct config *config, const char *key, int is_inner, enum 
 
 /* ---- where a value stands ---- */
 
-static int set_text(struct config *config, const char *key, int is_inner, const char *text,
+static int set_text(struct cw_config *config, const char *key, int is_inner, const char *text,
                     size_t len)
 {
     if (strcmp(key, "model_type") == 0)
         keep_word(is_inner ? config->inner_type : config->type, text, len);
     else if (strcmp(key, "torch_dtype") == 0 || strcmp(key, "dtype") == 0)
         keep_word(config->dtype, text, len);
+    else if (cw_config_is_any_of("hidden_act hidden_activation activation_function", key))
+        keep_word(config->activation, text, len);
+    else
+        return set_extra(config, key, is_inner, CW_JSON_IS_STRING, text, len);
     return 0;
 }
 
-static int set_in_list(struct config *config, const struct cw_json_at *at, const char *key,
-                       enum cw_json_kind kind, const char *text, size_t len)
+static void count_layer(struct cw_config *config, const char *text, size_t len)
+{
+    if (cw_shape_has_word("sliding_attention chunked_attention", text, len))
+        config->windows++;
+    else if (cw_shape_has_word("full_attention attention", text, len))
+        config->full++;
+    else if (!*config->layer_type)
+        keep_word(config->layer_type, text, len);
+}
+
+static int set_in_list(struct cw_config *config, const struct cw_json_at *at, const char *key,
+                       int is_inner, enum cw_json_kind kind, const char *text, size_t len)
 {
     enum cw_shape_field field = cw_shape_find(key, strlen(key));
 
+    if (field != CW_SHAPE_COUNT)
+        return kind == CW_JSON_IS_NUMBER ? set_element(config, field, key, at->element, text, len)
+                                         : 0;
     if (strcmp(key, "layer_types") == 0 && kind == CW_JSON_IS_STRING) {
-        if (is_word("sliding_attention", text, len) || is_word("chunked_attention", text, len))
-            config->windows++;
-        else if (is_word("full_attention", text, len))
-            config->full++;
-        else
-            return cw_facts_refuse(config->facts,
-                                   "has layers of type '%.*s', whose memory is not known here",
-                                   len < WORD_MAX ? (int)len : WORD_MAX, text);
+        count_layer(config, text, len);
+    } else if (strcmp(key, "mlp_only_layers") == 0) {
+        config->without_experts++;
+    } else if (strcmp(key, "mlp_layer_types") == 0) {
+        config->dense += is_word("dense", text, len);
+        config->sparse += !is_word("dense", text, len);
+    } else if (strcmp(key, "architectures") == 0 && kind == CW_JSON_IS_STRING) {
+        config->has_architectures = 1;
+        config->is_decoder |= memmem(text, len, "ForCausalLM", 11) ||
+                              memmem(text, len, "LMHeadModel", 11) ||
+                              memmem(text, len, "ForConditionalGeneration", 24);
+    } else {
+        return note_unknown(config, key, is_inner, kind, text, len);
     }
-    config->without_experts += strcmp(key, "mlp_only_layers") == 0;
-    return field != CW_SHAPE_COUNT && kind == CW_JSON_IS_NUMBER
-               ? set_element(config, field, key, at->element, text, len)
-               : 0;
-}
-
-/* Of layers that keep a state, or nothing, in the place of keys and values (the config classes of
- * Mamba, Jamba, Bamba, FalconH1, NemotronH, RecurrentGemma, Qwen3Next, MiniMax, RWKV). */
-static int is_of_other_layers(const char *key)
-{
-    static const char *const beginnings[] = {
-        "mamba_",      "ssm_",           "linear_num_",
-        "linear_attn", "linear_key_",    "full_attention_interval",
-        "attn_layer_", "attn_type_list", "hybrid_override_pattern",
-        "block_types", "_block_types",   "attention_hidden_size",
-        "state_size"};
-
-    for (size_t i = 0; i < CW_ARRAY_LEN(beginnings); i++)
-        if (strncmp(key, beginnings[i], strlen(beginnings[i])) == 0)
-            return 1;
     return 0;
 }
 
-static int refuse_layers(struct config *config, const char *key)
-{
-    return cw_facts_refuse(config->facts,
-                           "has %s: some of its layers are no attention, and their memory is not "
-                           "known here",
-                           key);
-}
-
-static int set_value(struct config *config, const struct cw_json_at *at, int is_inner,
+static int set_value(struct cw_config *config, const struct cw_json_at *at, int is_inner,
                      enum cw_json_kind kind, const char *text, size_t len)
 {
     const char *key = at->key[at->depth - 1];
@@ -230,12 +203,9 @@ static int set_value(struct config *config, const struct cw_json_at *at, int is_
 
     if (kind == CW_JSON_IS_NULL)
         return 0;
-    if (is_of_other_layers(key))
-        return refuse_layers(config, key);
     if (at->element != 0)
-        return set_in_list(config, at, key, kind, text, len);
-    if (kind == CW_JSON_IS_NUMBER && strstr(key, "expert") != NULL && read_real(text, len) > 0)
-        keep_word(config->expert, key, strlen(key));
+        return set_in_list(config, at, key, is_inner, kind, text, len);
+    config->has_rms_norm |= strcmp(key, "rms_norm_eps") == 0;
     if (kind == CW_JSON_IS_STRING)
         return field == CW_SHAPE_COUNT
                    ? set_text(config, key, is_inner, text, len)
@@ -245,7 +215,7 @@ static int set_value(struct config *config, const struct cw_json_at *at, int is_
     return set_extra(config, key, is_inner, kind, text, len);
 }
 
-static int set_quantization(struct config *config, const char *key, enum cw_json_kind kind,
+static int set_quantization(struct cw_config *config, const char *key, enum cw_json_kind kind,
                             const char *text, size_t len)
 {
     int is_true = kind == CW_JSON_IS_TRUTH && is_word("true", text, len);
@@ -261,7 +231,7 @@ static int set_quantization(struct config *config, const char *key, enum cw_json
     return 0;
 }
 
-static int set_index(struct config *config, const char *key, enum cw_json_kind kind,
+static int set_index(struct cw_config *config, const char *key, enum cw_json_kind kind,
                      const char *text, size_t len)
 {
     struct cw_estimate_stored *stored = &config->facts->stored;
@@ -275,171 +245,82 @@ static int set_index(struct config *config, const char *key, enum cw_json_kind k
                : 0;
 }
 
+static int is_of_text(const char *key)
+{
+    return cw_config_is_any_of("text_config llm_config language_config", key);
+}
+
+/* vision_config, audio_config, speech_encoder_config and their like. */
+static int is_of_others(const char *key)
+{
+    return strstr(key, "vision") || strstr(key, "visual") || strstr(key, "audio") ||
+           strstr(key, "speech") || strstr(key, "image");
+}
+
+/* What transformers writes of each layer without a window, under its number. */
+static int set_of_layer(struct cw_config *config, const char *key, int is_inner,
+                        enum cw_json_kind kind, const char *text, size_t len)
+{
+    enum cw_shape_field field = strcmp(key, "head_dim") == 0              ? CW_SHAPE_full_head_dim
+                                : strcmp(key, "num_key_value_heads") == 0 ? CW_SHAPE_full_kv_heads
+                                                                          : CW_SHAPE_COUNT;
+    uint64_t *at;
+
+    if (field == CW_SHAPE_COUNT || kind != CW_JSON_IS_NUMBER)
+        return note_unknown(config, key, is_inner, kind, text, len);
+    at = cw_shape_at(&config->facts->shape, field);
+    if (*at != 0 && (double)*at != read_real(text, len))
+        config->facts->varies |= 1u << field;
+    return set_field(config, field, key, is_inner, text, len);
+}
+
+/* Inside an object, which stands outside or under text_config. */
+static int set_inside(struct cw_config *config, const struct cw_json_at *at, unsigned outer,
+                      enum cw_json_kind kind, const char *text, size_t len)
+{
+    const char *object = at->key[outer];
+
+    if (cw_config_is_any_of("quantization_config quantization compression_config", object)) {
+        if (!*config->quantizer)
+            keep_word(config->quantizer, object, strlen(object));
+        return set_quantization(config, at->key[outer + 1], kind, text, len);
+    }
+    if (strcmp(object, "per_layer_config") == 0 && at->depth == outer + 3 &&
+        set_of_layer(config, at->key[outer + 2], (int)outer, kind, text, len) != 0)
+        return -1;
+    if (is_of_others(object)) {
+        config->has_others = 1;
+        return 0;
+    }
+    return note_unknown(config, object, (int)outer, kind, text, len);
+}
+
 static int on_value(void *arg, const struct cw_json_at *at, enum cw_json_kind kind,
                     const char *text, size_t len)
 {
-    static const char *const inner[] = {"text_config", "llm_config", "language_config"};
-    struct config *config = arg;
+    struct cw_config *config = arg;
 
     if (at->depth == 1)
         return set_value(config, at, 0, kind, text, len);
-    if (at->depth != 2)
+    if (at->depth == 0)
         return 0;
-    if (is_of_other_layers(at->key[0]))
-        return refuse_layers(config, at->key[0]);
-    if (strcmp(at->key[0], "quantization_config") == 0)
-        return set_quantization(config, at->key[1], kind, text, len);
-    config->has_index |= strcmp(at->key[0], "weight_map") == 0;
-    config->has_others |=
-        strcmp(at->key[0], "vision_config") == 0 || strcmp(at->key[0], "audio_config") == 0;
+    if (is_of_text(at->key[0])) {
+        config->has_inner = 1;
+        return at->depth == 2 ? set_value(config, at, 1, kind, text, len)
+                              : set_inside(config, at, 1, kind, text, len);
+    }
+    if (strcmp(at->key[0], "weight_map") == 0) {
+        config->has_index = 1;
+        return 0;
+    }
     if (strcmp(at->key[0], "metadata") == 0)
         return set_index(config, at->key[1], kind, text, len);
-    for (size_t i = 0; i < CW_ARRAY_LEN(inner); i++)
-        if (strcmp(at->key[0], inner[i]) == 0)
-            return set_value(config, at, 1, kind, text, len);
-    return 0;
+    return set_inside(config, at, 0, kind, text, len);
 }
 
-/* ---- at the end ---- */
+/* ---- the whole ---- */
 
-static const char *format_of(const struct config *config)
-{
-    static const struct {
-        const char *word, *format;
-    } words[] = {{"float32", "fp32"},
-                 {"float16", "fp16"},
-                 {"bfloat16", "bf16"},
-                 {"fp8", "fp8"},
-                 {"fbgemm_fp8", "fp8"}};
-    const char *quantizer = config->quantizer;
-
-    if (config->is_in_4_bits)
-        return "nf4";
-    if (config->is_in_8_bits || config->bits == 8)
-        return "int8";
-    if (config->bits == 4 || strcmp(quantizer, "awq") == 0)
-        return "int4";
-    if (strcmp(quantizer, "mxfp4") == 0)
-        return "mxfp4";
-    for (size_t i = 0; i < CW_ARRAY_LEN(words); i++)
-        if (strcmp(words[i].word, *quantizer ? quantizer : config->dtype) == 0)
-            return words[i].format;
-    return NULL;
-}
-
-/* As the masks of transformers are chosen: by a list, else by the architecture's rule. */
-static void put_window(struct config *config, const struct cw_family *family)
-{
-    struct cw_shape *shape = &config->facts->shape;
-    uint64_t every = config->extra[EXTRA_window_every];
-
-    if (config->windows + config->full > 0) {
-        shape->window_layers = config->windows;
-        if (config->windows == 0)
-            shape->window = 0;
-        return;
-    }
-    if (config->has_extra[EXTRA_use_window] && !config->extra[EXTRA_use_window])
-        shape->window = 0;
-    if (every == 0)
-        every = family->every;
-    if (every != 0)
-        shape->window_layers = shape->layers - shape->layers / every;
-    else if (config->extra[EXTRA_use_window] && config->extra[EXTRA_window_from] < shape->layers)
-        shape->window_layers = shape->layers - config->extra[EXTRA_window_from];
-    else if (config->extra[EXTRA_use_window])
-        shape->window = 0;
-}
-
-/* Every n-th layer has experts, the others none. */
-static void put_experts(struct config *config, const struct cw_family *family)
-{
-    static const enum extra steps[] = {EXTRA_moe_every, EXTRA_moe_frequency, EXTRA_moe_step};
-    struct cw_shape *shape = &config->facts->shape;
-    uint64_t shared = config->extra[EXTRA_shared_experts] + config->extra[EXTRA_shared_too];
-    uint64_t rest =
-        shape->layers - (shape->dense_layers < shape->layers ? shape->dense_layers : shape->layers);
-
-    if (shape->experts == 0)
-        return;
-    for (size_t i = 0; i < CW_ARRAY_LEN(steps); i++)
-        if (config->extra[steps[i]] > 1)
-            rest = rest / config->extra[steps[i]];
-    rest -= config->without_experts < rest ? config->without_experts : rest;
-    shape->dense_layers = shape->layers - rest;
-    if (shape->shared_ffn == 0 && shared != 0)
-        shape->shared_ffn = cw_times(shared, shape->expert_ffn);
-    if (shape->shared_ffn == 0 && family->shares_ffn)
-        shape->shared_ffn = shape->ffn;
-}
-
-/* What would give a wrong sum, and no refusal later. */
-static int check_config(struct config *config, const char *type)
-{
-    struct cw_facts *facts = config->facts;
-    const struct cw_shape *shape = &facts->shape;
-    uint64_t listed = config->windows + config->full;
-
-    if (config->extra[EXTRA_has_decoder])
-        return cw_facts_refuse(facts,
-                               "is of an encoder with a decoder (%s): only decoders can be "
-                               "estimated",
-                               type);
-    if (cw_family_of(type)->is_no_decoder)
-        return cw_facts_refuse(facts, "is of %s: only decoders can be estimated", type);
-    if (shape->experts == 0 && *config->expert)
-        return cw_facts_refuse(facts,
-                               "has %s, but no number of experts under a name that is known here: "
-                               "describe the model by --layers, --experts and more",
-                               config->expert);
-    if (shape->layers != 0 && listed != 0 && listed != shape->layers)
-        return cw_facts_refuse(facts, "has layer_types for %ju layers, and %ju layers",
-                               (uintmax_t)listed, (uintmax_t)shape->layers);
-    if (shape->layers != 0 &&
-        (shape->dense_layers > shape->layers || config->without_experts > shape->layers))
-        return cw_facts_refuse(facts, "has %ju layers without experts, of %ju layers",
-                               (uintmax_t)(shape->dense_layers > shape->layers
-                                               ? shape->dense_layers
-                                               : config->without_experts),
-                               (uintmax_t)shape->layers);
-    return 0;
-}
-
-static int finish_config(struct config *config)
-{
-    struct cw_facts *facts = config->facts;
-    struct cw_shape *shape = &facts->shape;
-    const char *type = *config->inner_type ? config->inner_type : config->type;
-    const char *format = format_of(config);
-    const struct cw_family *family = cw_family_of(type);
-
-    if (check_config(config, type) != 0)
-        return -1;
-    memcpy(facts->name, type, sizeof(facts->name));
-    facts->weights = format ? cw_number_format_find(format) : NULL;
-    if (!format)
-        memcpy(facts->quantizer, config->quantizer, sizeof(facts->quantizer));
-    if (shape->head_dim == 0)
-        shape->head_dim = family->head_dim;
-    if (shape->vocab == 0)
-        shape->vocab = family->vocab;
-    facts->is_part = config->has_others;
-    shape->plain_ffn = family->plain_ffn;
-    if (family->has_table)
-        shape->learned_positions = shape->positions;
-    if (shape->ffn == 0 && family->four_hidden)
-        shape->ffn = 4 * shape->hidden;
-    if (shape->kv_heads == 0 &&
-        (config->has_extra[EXTRA_one_key] ? config->extra[EXTRA_one_key] : family->one_key))
-        shape->kv_heads = 1;
-    /* PretrainedConfig's default, which files leave out. */
-    shape->tied = config->has_extra[EXTRA_tie] ? config->extra[EXTRA_tie] != 0 : 1;
-    put_window(config, family);
-    put_experts(config, family);
-    return 0;
-}
-
-static int finish_index(struct config *config)
+static int finish_index(struct cw_config *config)
 {
     if (config->facts->stored.bytes == 0 && config->facts->has_shape)
         return 0;
@@ -452,7 +333,7 @@ static int finish_index(struct config *config)
 
 int cw_facts_read_json(struct cw_facts *facts, int fd, uint64_t size)
 {
-    struct config config = {.facts = facts};
+    struct cw_config config = {.facts = facts};
     struct cw_estimate_stored stored = facts->stored;
     int rc;
 
@@ -467,7 +348,7 @@ int cw_facts_read_json(struct cw_facts *facts, int fd, uint64_t size)
         return finish_index(&config);
     facts->stored = stored; /* not an index: what "metadata" says here is something else */
     if (facts->has_shape)
-        return finish_config(&config);
+        return cw_config_finish(&config);
     return cw_facts_refuse(facts, "has no field of a transformer, as num_hidden_layers or "
                                   "hidden_size, and is no index of safetensors");
 }

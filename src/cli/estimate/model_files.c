@@ -95,7 +95,10 @@ static int read_file(struct cw_facts *facts, const char *path, int is_optional)
     facts->why[0] = '\0';
     rc = read_open(facts, path, fd, size);
     cw_sys_close(fd);
-    return rc == 0 ? 0 : fail(path, facts->why);
+    if (rc > 0)
+        snprintf(facts->shapeless, sizeof(facts->shapeless), "'%.*s' %s", CW_FACTS_PATH, path,
+                 facts->why);
+    return rc >= 0 ? 0 : fail(path, facts->why);
 }
 
 static int read_beside(struct cw_facts *facts, const char *directory, size_t len, const char *name)
@@ -118,7 +121,7 @@ static int read_directory(struct cw_facts *facts, const char *path)
         return -1;
     if (!facts->has_weights && read_beside(facts, path, len, "model.safetensors") != 0)
         return -1;
-    return facts->has_shape || facts->has_weights
+    return facts->has_shape || facts->has_weights || *facts->shapeless
                ? 0
                : fail(path, "has no config.json, model.safetensors.index.json or "
                             "model.safetensors; name the file");
@@ -140,7 +143,7 @@ int cw_model_files_read(struct cw_facts *facts, const char *path)
         return read_directory(facts, path);
     if (read_file(facts, path, 0) != 0)
         return -1;
-    if (facts->has_shape)
+    if (facts->has_shape || *facts->shapeless)
         return 0;
     return read_beside(facts, slash ? path : ".", slash ? (size_t)(slash - path) : 1,
                        "config.json");

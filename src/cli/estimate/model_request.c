@@ -246,16 +246,6 @@ static int fail(const struct cw_model_request *request, const struct cw_refusal 
     return CW_EXIT_FAILURE;
 }
 
-static int fail_varying(const struct cw_model_request *request, const struct cw_facts *facts)
-{
-    unsigned field = (unsigned)__builtin_ctz(facts->varies);
-    const struct cw_shape_row *row = cw_shape_row((enum cw_shape_field)field);
-
-    cw_cli_error("'%s': %s is not the same in all layers, which cannot be estimated%s%s",
-                 request->path, row->name, *row->flag ? "; give --" : "", row->flag);
-    return CW_EXIT_FAILURE;
-}
-
 static void apply_given(const struct cw_model_request *request, struct cw_facts *facts)
 {
     struct cw_shape given = request->given;
@@ -273,6 +263,25 @@ static void apply_given(const struct cw_model_request *request, struct cw_facts 
         facts->stored = (struct cw_estimate_stored){.parameters = request->parameters};
         facts->has_weights = 1;
     }
+}
+
+/* A shape whose numbers differ from layer to layer is none, and where a file has one that is none,
+ * its weights may still be known. 0, or -1 after a message. */
+static int check_shape(const struct cw_model_request *request, struct cw_facts *facts)
+{
+    const struct cw_shape_row *row;
+
+    if (facts->varies != 0) {
+        row = cw_shape_row((enum cw_shape_field)__builtin_ctz(facts->varies));
+        snprintf(facts->shapeless, sizeof(facts->shapeless),
+                 "'%.*s': %s is not the same in all layers, which cannot be estimated%s%s",
+                 CW_FACTS_PATH, request->path, row->name, *row->flag ? "; give --" : "", row->flag);
+        cw_facts_drop_shape(facts);
+    }
+    if (!*facts->shapeless || facts->has_shape || facts->has_weights)
+        return 0;
+    cw_cli_error("%s", facts->shapeless);
+    return -1;
 }
 
 /* Which format the weights have, and whether the file's own bytes count. */
@@ -371,12 +380,16 @@ static void warn_of_mismatch(const struct cw_model_request *request,
 static void warn_of_parts(const struct cw_model_request *request,
                           const struct cw_model_answer *answer)
 {
-    if (answer->estimate.is_partial)
-        cw_cli_warn("the shape is not known, so the sum has no %s: %s",
-                    answer->load.is_training ? "activations" : "cache and no activations",
+    const struct cw_facts *facts = &answer->facts;
+    const char *missing = answer->load.is_training ? "activations" : "cache and no activations";
+
+    if (answer->estimate.is_partial && *facts->shapeless)
+        cw_cli_warn("%s; so the sum has no %s", facts->shapeless, missing);
+    else if (answer->estimate.is_partial)
+        cw_cli_warn("the shape is not known, so the sum has no %s: %s", missing,
                     request->path ? "put config.json beside the file, or give --layers and more"
                                   : "give --layers and more");
-    if (answer->facts.is_part && !answer->facts.has_weights)
+    if (facts->is_part && !facts->has_weights)
         cw_cli_warn("'%s' is of a model of several kinds: only its text part is estimated; the "
                     "index of its weights would tell of all",
                     request->path);
@@ -395,8 +408,8 @@ int cw_model_estimate(const struct cw_model_request *request, struct cw_model_an
     if (request->path && cw_model_files_read(facts, request->path) != 0)
         return CW_EXIT_FAILURE;
     apply_given(request, facts);
-    if (facts->varies != 0)
-        return fail_varying(request, facts);
+    if (check_shape(request, facts) != 0)
+        return CW_EXIT_FAILURE;
     status = choose_format(answer);
     if (status != CW_EXIT_OK)
         return status;
@@ -410,6 +423,7 @@ int cw_model_estimate(const struct cw_model_request *request, struct cw_model_an
     warn_of_parts(request, answer);
     warn_of_format(request, answer);
     warn_of_mismatch(request, answer);
+    answer->estimate.is_partial |= facts->is_part && !facts->has_weights;
     return CW_EXIT_OK;
 }
 

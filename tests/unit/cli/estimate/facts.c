@@ -1,224 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What files of models say, and how those are refused that say what cannot be. */
-#include "cli/estimate/model_files.h"
-
-#include <criterion/criterion.h>
-
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "command_fixture.h"
-
-#define SHAPE                                                                                      \
-    "\"num_hidden_layers\":4,\"hidden_size\":64,\"num_attention_heads\":8,"                        \
-    "\"intermediate_size\":256,\"vocab_size\":100"
-
-#define SLIDING "\"sliding_attention\""
-#define FULL    "\"full_attention\""
-
-static struct cw_facts facts;
+/* What files of weights say, and how those are refused that say what cannot be. */
+#include "facts_fixture.h"
 
 TestSuite(facts, .init = command_listen);
 
-static int read_bytes(const void *bytes, size_t size, uint64_t file_size)
-{
-    char path[64];
-    int fd = memfd_create("model", 0), rc;
-
-    cr_assert_eq(write(fd, bytes, size), (ssize_t)size);
-    cr_assert_eq(ftruncate(fd, (off_t)file_size), 0);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    rc = cw_model_files_read(&facts, path);
-    close(fd);
-    return rc;
-}
-
-static void accept(const char *json)
-{
-    cr_assert_eq(read_bytes(json, strlen(json), strlen(json)), 0, "%s: %s", json, command_said);
-}
-
-static void refuse(const char *json, const char *words)
-{
-    command_errors = 0;
-    cr_expect_eq(read_bytes(json, strlen(json), strlen(json)), -1, "%s", json);
-    cr_expect_eq(command_errors, 1, "%s: %u lines", json, command_errors);
-    cr_expect(strstr(command_said, words), "%s\nsays %s\nnot  %s", json, command_said, words);
-}
-
-/* ---- config.json ---- */
-
-Test(facts, fields_have_the_names_of_several_families)
-{
-    accept(
-        "{" SHAPE ",\"num_key_value_heads\":2,\"head_dim\":16,\"torch_dtype\":\"float16\","
-        "\"model_type\":\"llama\",\"tie_word_embeddings\":false,\"x\":{\"num_hidden_layers\":9}}");
-    cr_expect(facts.has_shape && !facts.has_weights);
-    cr_expect_eq(facts.shape.layers, 4);
-    cr_expect_eq(facts.shape.kv_heads, 2);
-    cr_expect_eq(facts.shape.head_dim, 16);
-    cr_expect_eq(facts.shape.tied, 0);
-    cr_expect_str_eq(facts.weights->name, "fp16");
-    cr_expect_str_eq(facts.name, "llama");
-    accept("{\"model_type\":\"gpt2\",\"n_layer\":12,\"n_embd\":768,\"n_head\":12,\"n_inner\":null,"
-           "\"vocab_size\":50257,\"n_positions\":1024}");
-    cr_expect_eq(facts.shape.ffn, 4 * 768);
-    cr_expect_eq(facts.shape.learned_positions, 1024);
-    cr_expect(facts.shape.plain_ffn && facts.shape.tied);
-    accept("{\"model_type\":\"falcon\",\"multi_query\":true," SHAPE "}");
-    cr_expect_eq(facts.shape.kv_heads, 1);
-    accept("{" SHAPE ",\"num_attention_heads\":8.0,\"vocab_size\":1e2}");
-    cr_expect_eq(facts.shape.heads, 8);
-}
-
-Test(facts, windows_follow_the_list_or_the_rule_of_the_architecture)
-{
-    static const struct {
-        const char *more;
-        uint64_t window, layers;
-    } rows[] = {
-        {"\"sliding_window\":32", 32, 0},
-        {"\"sliding_window\":null", 0, 0},
-        {"\"sliding_window\":32,\"use_sliding_window\":false", 0, 0},
-        {"\"sliding_window\":32,\"use_sliding_window\":true,\"max_window_layers\":3", 32, 1},
-        {"\"sliding_window\":32,\"use_sliding_window\":true,\"max_window_layers\":4", 0, 0},
-        {"\"sliding_window\":32,\"model_type\":\"gemma2\"", 32, 2},
-        {"\"sliding_window\":32,\"sliding_window_pattern\":4", 32, 3},
-        {"\"sliding_window\":32,\"layer_types\":[" SLIDING "," SLIDING "," SLIDING "," FULL "]", 32,
-         3},
-        {"\"sliding_window\":32,\"layer_types\":[" FULL "," FULL "," FULL "," FULL "]", 0, 0},
-    };
-    char json[512];
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        snprintf(json, sizeof(json), "{" SHAPE ",%s}", rows[i].more);
-        accept(json);
-        cr_expect_eq(facts.shape.window, rows[i].window, "%s", rows[i].more);
-        cr_expect_eq(facts.shape.window_layers, rows[i].layers, "%s: %lu", rows[i].more,
-                     (unsigned long)facts.shape.window_layers);
-    }
-}
-
-Test(facts, layers_with_experts_are_counted)
-{
-    static const struct {
-        const char *more;
-        uint64_t dense;
-    } rows[] = {{"\"decoder_sparse_step\":1", 0},
-                {"\"decoder_sparse_step\":2", 2},
-                {"\"first_k_dense_replace\":1,\"moe_layer_freq\":1", 1},
-                {"\"mlp_only_layers\":[0,1,2]", 3},
-                {"\"mlp_only_layers\":[]", 0}};
-    char json[512];
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        snprintf(json, sizeof(json),
-                 "{" SHAPE ",\"n_routed_experts\":8,\"num_experts_per_tok\":2,"
-                 "\"moe_intermediate_size\":32,\"n_shared_experts\":3,%s}",
-                 rows[i].more);
-        accept(json);
-        cr_expect_eq(facts.shape.dense_layers, rows[i].dense, "%s", rows[i].more);
-        cr_expect_eq(facts.shape.shared_ffn, 96);
-    }
-}
-
-Test(facts, quantised_weights_are_recognised)
-{
-    static const struct {
-        const char *more, *format;
-    } rows[] = {{"\"quant_method\":\"gptq\",\"bits\":4", "int4"},
-                {"\"quant_method\":\"gptq\",\"bits\":8", "int8"},
-                {"\"quant_method\":\"awq\"", "int4"},
-                {"\"quant_method\":\"fp8\"", "fp8"},
-                {"\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true", "nf4"},
-                {"\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true", "int8"}};
-    char json[512];
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        snprintf(json, sizeof(json),
-                 "{" SHAPE ",\"torch_dtype\":\"bfloat16\",\"quantization_config\":{%s}}",
-                 rows[i].more);
-        accept(json);
-        cr_expect_str_eq(facts.weights->name, rows[i].format, "%s", rows[i].more);
-    }
-}
-
-Test(facts, what_stands_under_text_config_counts_more)
-{
-    accept("{\"model_type\":\"gemma3\",\"hidden_size\":9,\"text_config\":{\"model_type\":"
-           "\"gemma3_text\"," SHAPE "},\"vision_config\":{\"hidden_size\":3},\"vocab_size\":7}");
-    cr_expect_eq(facts.shape.hidden, 64);
-    cr_expect_eq(facts.shape.vocab, 100);
-    cr_expect(facts.is_part);
-    cr_expect_str_eq(facts.name, "gemma3_text");
-}
-
-Test(facts, what_cannot_be_is_named_with_its_value)
-{
-    refuse("{\"num_hidden_layers\":-3}",
-           "has a num_hidden_layers of -3: a size cannot be negative");
-    refuse("{\"hidden_size\":0}", "has a hidden_size of 0, which is not from 1 to 1048576");
-    refuse("{\"hidden_size\":64.5}", "has a hidden_size of 64.5, which is not a whole number");
-    refuse("{\"hidden_size\":1e300}", "has a hidden_size of 1e300, which is too large");
-    refuse("{\"hidden_size\":123456789012345678901234567890123}", "has a hidden_size of 33 digits");
-    refuse("{\"hidden_size\":99999999}", "which is not from 1 to 1048576");
-    refuse("{\"hidden_size\":\"64\"}", "has a text for hidden_size, not a number");
-    refuse("{\"hidden_size\":64,\"is_encoder_decoder\":true,\"model_type\":\"t5\"}",
-           "of an encoder with a decoder (t5)");
-    refuse("{\"hidden_size\":64,\"layer_types\":[\"linear_attention\"]}",
-           "has layers of type 'linear_attention'");
-    refuse("{\"name\":\"x\"}", "has no field of a transformer");
-    refuse("{\"hidden_size\":64,", "is damaged or cut off at byte 18: it is no JSON");
-    refuse("{}{}", "is damaged or cut off");
-    refuse("[]", "is neither a config.json, nor");
-    refuse("", "is neither a config.json, nor");
-}
-
-Test(facts, a_number_for_each_layer_must_be_the_same)
-{
-    accept("{" SHAPE ",\"num_key_value_heads\":[2,2,2,2]}");
-    cr_expect_eq(facts.shape.kv_heads, 2);
-    cr_expect_eq(facts.varies, 0);
-    accept("{" SHAPE ",\"num_key_value_heads\":[2,2,4,2]}");
-    cr_expect_eq(facts.varies, 1u << CW_SHAPE_kv_heads);
-}
-
-/* yajl has no limit of depth. */
-Test(facts, deep_json_is_passed_over)
-{
-    static char json[300000];
-    size_t len = (size_t)sprintf(json, "{\"a\":");
-
-    memset(json + len, '[', 100000);
-    memset(json + len + 100000, ']', 100000);
-    sprintf(json + len + 200000, "," SHAPE "}");
-    accept(json);
-    cr_expect_eq(facts.shape.hidden, 64);
-}
-
-/* What was under it would be missing from the sum. */
-Test(facts, a_name_that_is_too_long_is_refused)
-{
-    static char json[4096];
-
-    sprintf(json, "{\"%1023s\":{\"hidden_size\":5}," SHAPE "}", "k");
-    accept(json);
-    sprintf(json, "{\"%1024s\":{\"hidden_size\":5}," SHAPE "}", "k");
-    refuse(json, "has a name of 1024 bytes, and may have 1023");
-}
-
 /* ---- safetensors ---- */
-
-Test(facts, an_index_tells_the_bytes)
-{
-    accept("{\"metadata\":{\"total_size\":14483464192},\"weight_map\":{\"a.weight\":\"f\"}}");
-    cr_expect(facts.has_weights && !facts.has_shape);
-    cr_expect_eq(facts.stored.bytes, 14483464192);
-    refuse("{\"metadata\":{},\"weight_map\":{\"a\":\"f\"}}", "without a metadata.total_size");
-    refuse("{\"metadata\":{\"total_size\":-1},\"weight_map\":{\"a\":\"f\"}}", "cannot be negative");
-}
 
 static int read_header(const char *json, uint64_t data)
 {
@@ -253,6 +39,27 @@ Test(facts, a_header_of_safetensors_tells_parameters_and_bytes)
     cr_expect(strstr(command_said, "has no tensors"), "%s", command_said);
     cr_expect_eq(read_bytes("\xff\xff\xff\xff\xff\xff\xff\x7f{", 9, 100), -1);
     cr_expect(strstr(command_said, "its header would take"), "%s", command_said);
+}
+
+/* The types of safetensors 0.8, and the bits of each. */
+Test(facts, every_type_of_safetensors_is_counted)
+{
+    static const struct {
+        const char *name;
+        uint64_t bits;
+    } types[] = {{"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
+                 {"U8", 8},      {"I8", 8},          {"F8_E5M2", 8},     {"F8_E4M3", 8},
+                 {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+                 {"U16", 16},    {"F16", 16},        {"BF16", 16},       {"I32", 32},
+                 {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
+                 {"I64", 64},    {"U64", 64}};
+    char json[128];
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        snprintf(json, sizeof(json), "{\"q\":{\"dtype\":\"%s\",\"shape\":[32]}}", types[i].name);
+        cr_assert_eq(read_header(json, 256), 0, "%s", command_said);
+        cr_expect_eq(facts.stored.bytes, 4 * types[i].bits, "%s", types[i].name);
+    }
 }
 
 /* ---- GGUF ---- */
@@ -423,29 +230,91 @@ Test(facts, counts_and_types_of_gguf_that_cannot_be_are_refused)
     refuse_gguf("has no tensors");
 }
 
+static void put_list(const char *key, uint32_t type, const void *values, uint64_t count,
+                     size_t width)
+{
+    put_text(key);
+    put_32(9);
+    put_32(type);
+    put_64(count);
+    put(values, count * width);
+}
+
+static void put_architecture(const char *name)
+{
+    put_text("general.architecture");
+    put_32(8);
+    put_text(name);
+}
+
+static void accept_gguf(void)
+{
+    put_tensor("output.weight", 1, 1, 0);
+    cr_assert_eq(read_bytes(gguf, gguf_len, gguf_len + 4), 0, "%s", command_said);
+}
+
 Test(facts, lists_of_gguf_count_layers_with_a_window)
 {
     static const uint8_t pattern[] = {1, 1, 1, 0};
-    static const uint32_t heads[] = {4, 4, 8, 4};
+    static const uint32_t heads[] = {16, 16, 16, 4}, others[] = {4, 4, 8, 4};
 
-    begin(1, 4);
-    put_key("x.block_count", 4);
-    put_key("x.attention.sliding_window", 32);
-    put_text("x.attention.sliding_window_pattern");
-    put_32(9);
-    put_32(7);
-    put_64(4);
-    put(pattern, 4);
-    put_text("x.attention.head_count_kv");
-    put_32(9);
-    put_32(4);
-    put_64(4);
-    put(heads, 16);
-    put_tensor("output.weight", 1, 1, 0);
-    cr_assert_eq(read_bytes(gguf, gguf_len, gguf_len + 4), 0, "%s", command_said);
-    cr_expect_eq(facts.shape.window_layers, 3);
-    cr_expect_eq(facts.varies, 1u << CW_SHAPE_kv_heads);
-    cr_expect_eq(facts.shape.tied, 0);
+    for (unsigned is_odd = 0; is_odd <= 1; is_odd++) {
+        begin(1, 7);
+        put_architecture("gemma4");
+        put_key("x.block_count", 4);
+        put_key("x.attention.sliding_window", 32);
+        put_key("x.attention.key_length", 512);
+        put_key("x.attention.key_length_swa", 256);
+        put_list("x.attention.sliding_window_pattern", 7, pattern, 4, 1);
+        put_list("x.attention.head_count_kv", 4, is_odd ? others : heads, 4, 4);
+        accept_gguf();
+        cr_expect_eq(facts.shape.window_layers, 3);
+        cr_expect_eq(facts.varies, is_odd ? 1u << CW_SHAPE_kv_heads : 0);
+        cr_expect_eq(facts.shape.tied, 0);
+        cr_expect_eq(facts.shape.head_dim, 256);
+        cr_expect_eq(facts.shape.full_head_dim, 512);
+        cr_expect(is_odd || (facts.shape.kv_heads == 16 && facts.shape.full_kv_heads == 4));
+    }
+}
+
+/* llama.cpp knows by the architecture which layers have a window, and how long Llama 4's is. */
+Test(facts, windows_of_gguf_are_those_of_llama_cpp)
+{
+    static const struct {
+        const char *name;
+        uint32_t said;
+        uint64_t window, layers;
+    } rows[] = {{"llama4", 0, 8192, 36},   {"gemma2", 4096, 4096, 24},  {"gemma3", 1024, 1024, 40},
+                {"gpt-oss", 128, 128, 24}, {"cohere2", 4096, 4096, 36}, {"phi3", 2047, 0, 0},
+                {"llama", 4096, 0, 0}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        begin(1, 2 + (rows[i].said != 0));
+        put_architecture(rows[i].name);
+        put_key("x.block_count", 48);
+        if (rows[i].said != 0)
+            put_key("x.attention.sliding_window", rows[i].said);
+        accept_gguf();
+        cr_expect_eq(facts.shape.window, rows[i].window, "%s", rows[i].name);
+        cr_expect_eq(facts.shape.window_layers, rows[i].layers, "%s", rows[i].name);
+    }
+}
+
+/* Their weights are known to the byte. */
+Test(facts, architectures_of_gguf_that_are_not_known_have_weights_alone)
+{
+    static const char *const names[] = {"rwkv7", "bert", "new"};
+
+    for (size_t i = 0; i <= sizeof(names) / sizeof(*names); i++) {
+        begin(1, 3);
+        put_architecture(i < 3 ? names[i] : "llama");
+        put_key("x.block_count", 48);
+        put_key(i < 3 ? "x.embedding_length" : "x.ssm.state_size", 8);
+        accept_gguf();
+        cr_expect(facts.has_weights && !facts.has_shape && facts.stored.bytes == 4);
+        cr_expect(strstr(facts.shapeless, i < 3 ? names[i] : "has ssm.state_size"), "%s",
+                  facts.shapeless);
+    }
 }
 
 /* ---- names ---- */
@@ -459,14 +328,4 @@ Test(facts, files_that_are_none_are_refused)
     cr_expect(strstr(command_said, "is not a regular file"), "%s", command_said);
     cr_expect_eq(cw_model_files_read(&facts, "/proc/self/fd"), -1);
     cr_expect(strstr(command_said, "has no config.json"), "%s", command_said);
-}
-
-Test(facts, families_are_found_by_whole_names)
-{
-    cr_expect(cw_family_of("gpt2")->has_table);
-    cr_expect(!cw_family_of("gpt")->plain_ffn && !cw_family_of("")->plain_ffn);
-    cr_expect_eq(cw_family_of("gemma3")->every, 6);
-    cr_expect_eq(cw_family_of("gemma")->every, 0);
-    cr_expect_eq(cw_family_of("phi")->plain_ffn, 1);
-    cr_expect_eq(cw_family_of("phi3")->plain_ffn, 0);
 }
