@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/out.h"
 #include "base/sys.h"
 
 #define LINKS_MAX 40 /* as in the kernel */
@@ -36,6 +37,11 @@ static int read_link(int fd, char *path, size_t cap)
     return 1;
 }
 
+int cw_links_is_of_other(const struct stat *info)
+{
+    return info->st_uid != 0 && info->st_uid != geteuid();
+}
+
 /* 1: it was a link, and `path` is where it leads; 0: the end; or -1. */
 static int step(int fd, char *path, size_t cap, enum cw_links_end *out_end)
 {
@@ -50,7 +56,7 @@ static int step(int fd, char *path, size_t cap, enum cw_links_end *out_end)
         *out_end = CW_LINKS_KERNEL;
         return 0;
     }
-    if (info.st_uid != 0 && info.st_uid != geteuid()) {
+    if (cw_links_is_of_other(&info)) {
         errno = EPERM;
         return -1;
     }
@@ -83,13 +89,54 @@ int cw_links_follow(const char *path, char *out_path, size_t cap, enum cw_links_
     return -1;
 }
 
+static int close_with(int fd, int error)
+{
+    cw_sys_close(fd);
+    errno = error;
+    return -1;
+}
+
+/* The descriptor, unless it is of a FIFO that another user made, who would read what is written. */
+static int refuse_strange(int fd)
+{
+    struct stat info;
+
+    if (fd < 0)
+        return -1;
+    if (cw_sys_stat(fd, &info) != 0)
+        return close_with(fd, errno);
+    return S_ISFIFO(info.st_mode) && cw_links_is_of_other(&info) ? close_with(fd, EPERM) : fd;
+}
+
+/* Looks before it opens, since to open a FIFO may be to wait; and opens what it has looked at. A
+ * pipe that procfs names was handed to this process, whoever made it. */
+static int open_end(const char *path, int flags, enum cw_links_end end)
+{
+    char name[32];
+    int seen, fd, saved_errno;
+
+    if (end == CW_LINKS_KERNEL)
+        return cw_sys_open(path, flags, 0);
+    seen = refuse_strange(cw_sys_open(path, O_PATH | O_NOFOLLOW, 0));
+    if (seen < 0)
+        return -1;
+    cw_format(name, sizeof(name), "/proc/self/fd/%d", seen);
+    fd = cw_sys_open(name, flags, 0);
+    if (fd < 0 && errno == ENOENT) /* procfs is not mounted */
+        fd = refuse_strange(cw_sys_open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0));
+    saved_errno = errno;
+    cw_sys_close(seen);
+    errno = saved_errno;
+    return fd;
+}
+
 int cw_links_open(const char *path, int flags, char *buf, size_t cap)
 {
     enum cw_links_end end;
 
     if (cw_links_follow(path, buf, cap, &end) != 0)
         return -1;
-    return cw_sys_open(buf, flags | (end == CW_LINKS_FILE ? O_NOFOLLOW : 0), 0);
+    return open_end(buf, flags, end);
 }
 
 /* A duplicate of the descriptor that the link names, of this process, if it is one of this file: it
@@ -132,7 +179,7 @@ int cw_links_open_stream(const char *path, int flags, char *buf, size_t cap)
 
     if (cw_links_follow(path, buf, cap, &end) != 0)
         return -1;
-    fd = cw_sys_open(buf, flags | (end == CW_LINKS_FILE ? O_NOFOLLOW : O_APPEND), 0);
+    fd = open_end(buf, flags | (end == CW_LINKS_KERNEL ? O_APPEND : 0), end);
     stream = fd < 0 ? -1 : check_stream(fd, buf, strcmp(path, buf) != 0, end);
     saved_errno = errno;
     if (stream != fd)

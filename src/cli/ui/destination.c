@@ -141,12 +141,13 @@ static int above_standard(int fd)
     return high;
 }
 
-/* The permissions of the existing file, or else those of a new one. */
+/* The permissions of the user's existing file, or else those of a new one: another user must not
+ * choose who may read and write ours. */
 static mode_t mode_for(const struct stat *status)
 {
     mode_t mask;
 
-    if (status)
+    if (status && status->st_uid == geteuid())
         return status->st_mode & 0777;
     mask = umask(0);
     umask(mask);
@@ -201,6 +202,13 @@ static int open_temporary(struct cw_destination *destination, char *target,
     return -1;
 }
 
+static int refuse_strange(struct cw_destination *destination, const char *what, const char *way_out)
+{
+    cw_cli_error("'%s' is a %s that another user made; name %s", destination->path, what, way_out);
+    destination->failed = 1;
+    return -1;
+}
+
 /* Devices, FIFOs and what procfs names (/dev/stdout, to which others write, too) are written to
  * directly. */
 static int open_file(struct cw_destination *destination)
@@ -213,16 +221,16 @@ static int open_file(struct cw_destination *destination)
     if (cw_links_follow(destination->path, file, sizeof(file), &end) != 0) {
         if (errno != EPERM)
             return fail(destination);
-        cw_cli_error("'%s' is a symbolic link that another user made; name its file",
-                     destination->path);
-        destination->failed = 1;
-        return -1;
+        return refuse_strange(destination, "symbolic link", "its file");
     }
     is_there = end == CW_LINKS_KERNEL ? stat(file, &status) == 0 : lstat(file, &status) == 0;
     if (is_there && S_ISLNK(status.st_mode)) { /* since just now */
         errno = ELOOP;
         return fail(destination);
     }
+    if (is_there && end == CW_LINKS_FILE && S_ISFIFO(status.st_mode) &&
+        cw_links_is_of_other(&status))
+        return refuse_strange(destination, "FIFO", "another file");
     if (is_there && S_ISDIR(status.st_mode)) {
         errno = EISDIR;
         return fail(destination);

@@ -154,6 +154,29 @@ Test(links, a_stream_is_no_regular_file_but_behind_a_link)
     make("d/file", "soft");
     cr_expect_geq(open_stream("soft"), 0);
     cr_expect_eq(size_of("d/file"), 0);
-    close(reader);
+    if (geteuid() == 0) { /* only root can make a FIFO another user's */
+        cr_assert_eq(chown("fifo", 65534, (gid_t)-1), 0);
+        cr_expect_eq(open_stream("fifo"), -1);
+        cr_expect_eq(errno, EPERM);
+        cr_expect_eq(cw_links_open("fifo", O_WRONLY | O_NONBLOCK, end_path, sizeof(end_path)), -1);
+        cr_expect_eq(errno, EPERM);
+        /* Nor is there a wait for its reader. */
+        cr_expect_eq(close(reader), 0);
+        cr_expect_eq(cw_links_open_stream("fifo", O_WRONLY, end_path, sizeof(end_path)), -1);
+        cr_expect_eq(errno, EPERM);
+    }
     close(fd);
+}
+
+/* As of `sudo cuwarden report -o /dev/stdout | less`. */
+Test(links, a_pipe_of_another_user_is_written_to)
+{
+    char path[64];
+    int ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    if (geteuid() == 0)
+        cr_assert_eq(fchown(ends[1], 65534, (gid_t)-1), 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
+    cr_expect_geq(open_stream(path), 0);
 }
