@@ -498,8 +498,8 @@ static int run_program(const struct request *request, struct cw_run_account *acc
 
     if (cw_run_child_start(&child, argv, keeps_files) != 0) {
         error = errno;
-        cw_run_live_end(&account->live);
         cw_torch_end(&account->torch);
+        cw_run_live_end(&account->live);
         return run_without_child(request, argv, error);
     }
     account->child = child.pid;
@@ -508,8 +508,8 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     cw_run_child_release(&child);
     if (error == 0)
         cw_run_account_collect(account, 1);
-    cw_run_live_end(&account->live);
     cw_torch_end(&account->torch);
+    cw_run_live_end(&account->live);
     return error != 0 ? fail_program(argv[0], error) : conclude(request, account, argv[0], library);
 }
 
@@ -522,7 +522,8 @@ static int redirect_reports(const char *instead)
 }
 
 /* Sets the directory of live files for the processes. */
-static int prepare_account(const struct request *request, struct cw_run_account *account)
+static int prepare_account(const struct request *request, const char *library,
+                           struct cw_run_account *account)
 {
     const char *instead = NULL;
     char why[WHY_MAX];
@@ -533,12 +534,14 @@ static int prepare_account(const struct request *request, struct cw_run_account 
                                        .counts_killed = request->counts_killed};
     if (cw_run_reports_init(&account->reports, &request->options, request->html, &instead) != 0)
         return cw_cli_usage_error();
-    if (request->has_torch)
-        (void)cw_torch_begin(&account->torch, &request->options); /* it has said why */
-    if (cw_run_live_make(&account->live, &request->options, why, sizeof(why)) == 0)
+    if (cw_run_live_make(&account->live, &request->options, why, sizeof(why)) == 0) {
+        if (request->has_torch)
+            cw_torch_begin(&account->torch, account->live.directory, library);
+        cw_run_live_warn(&account->live, &request->options, request->is_quiet);
         return setenv(CW_OPTION_PREFIX "LIVE", account->live.directory, 1) == 0
                    ? redirect_reports(instead)
                    : fail_setenv(CW_OPTION_PREFIX "LIVE");
+    }
     if (check_of(request)) {
         cw_cli_error("no directory for live files, so %s: %s; choose one with --live=DIR",
                      check_of(request)->loss, why);
@@ -557,7 +560,7 @@ static int run_accounted(const struct request *request, char **argv, const char 
     int status;
 
     cw_log_set_level(request->options.log);
-    status = prepare_account(request, &account);
+    status = prepare_account(request, library, &account);
     if (status == CW_EXIT_OK)
         status = run_program(request, &account, argv, library);
     cw_run_account_free(&account);

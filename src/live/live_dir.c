@@ -21,13 +21,14 @@
 #include "base/sys.h"
 #include "live/file_lock.h"
 
-#define STEP         ((uint64_t)1 << 20)
-#define SHARE        16 /* of what is free */
-#define DAY_SECONDS  (24 * 60 * 60)
-#define DUMP_SECONDS (7 * DAY_SECONDS)
-#define LISTING      ((size_t)32 * 1024) /* some 500 entries */
-#define LISTINGS     64                  /* looked at; each takes some 50 us */
-#define MODE_DEAD    0400 /* somebody has seen that its process is gone; its time says when */
+#define STEP          ((uint64_t)1 << 20)
+#define SHARE         16 /* of what is free */
+#define DAY_SECONDS   (24 * 60 * 60)
+#define DUMP_SECONDS  (7 * DAY_SECONDS)
+#define LISTING       ((size_t)32 * 1024) /* some 500 entries */
+#define LISTINGS      64                  /* looked at; each takes some 50 us */
+#define RANDOM_DIGITS 16
+#define MODE_DEAD     0400 /* somebody has seen that its process is gone; its time says when */
 
 int cw_live_dir_default(unsigned which, uint32_t uid, const char *tmpdir, char *buf, size_t cap)
 {
@@ -35,7 +36,71 @@ int cw_live_dir_default(unsigned which, uint32_t uid, const char *tmpdir, char *
 
     if (parent == NULL || parent[0] != '/')
         parent = "/tmp";
-    return cw_format(buf, cap, "%s/cuwarden-%u", parent, (unsigned)uid) < cap ? 0 : -1;
+    return cw_format(buf, cap, "%s/" CW_PLACE_PREFIX "%u", parent, (unsigned)uid) < cap ? 0 : -1;
+}
+
+static const char *last_component(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int is_own_directory(const char *path)
+{
+    struct stat info;
+
+    return cw_sys_stat_path(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+int cw_live_dir_passed_over(const char *chosen, const char *tmpdir, char *buf, size_t cap)
+{
+    struct stat info;
+
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
+        if (cw_live_dir_default(i, (uint32_t)geteuid(), tmpdir, buf, cap) != 0)
+            continue;
+        if (strncmp(chosen, buf, strlen(buf)) == 0 && chosen[strlen(buf)] == '/')
+            return 0;
+        if (cw_sys_stat_path(buf, &info) == 0 && !is_own_directory(buf))
+            return 1;
+    }
+    return 0;
+}
+
+/* ---- the directory that the user names ---- */
+
+/* Whether a run has made it: the user's own may be called run-1, or run-2026-11-29. */
+static int is_made_by_run(const char *path)
+{
+    const char *name = last_component(path);
+
+    return cw_live_dir_is_run(name) && strlen(strrchr(name, '-') + 1) == RANDOM_DIGITS &&
+           strspn(name, "run-0123456789abcdef") == strlen(name);
+}
+
+static int is_default(const char *directory)
+{
+    const char *name = last_component(directory);
+    size_t len = sizeof(CW_PLACE_PREFIX) - 1;
+
+    return strncmp(name, CW_PLACE_PREFIX, len) == 0 &&
+           name[len + strspn(name + len, "0123456789")] == '\0';
+}
+
+const char *cw_live_dir_named(const char *live, char *buf, size_t cap)
+{
+    int is_run = 0;
+
+    if (strcmp(live, "auto") == 0)
+        return NULL;
+    if (cw_format(buf, cap, "%s", live) >= cap)
+        return live;
+    while (buf[0] == '/' && is_made_by_run(buf) && !is_own_directory(buf)) {
+        buf[last_component(buf) - buf - 1] = '\0';
+        is_run = 1;
+    }
+    return is_run && is_default(buf) ? NULL : buf;
 }
 
 /* ---- the directory ---- */
@@ -82,15 +147,17 @@ static int claim(int dir)
     return (info.st_mode & 077) == 0 ? 0 : (int)syscall(SYS_fchmod, dir, 0700);
 }
 
+/* The directory of a run is there while it is that run's. */
 int cw_live_dir_open(const char *directory, int is_private)
 {
-    int flags = O_RDONLY | O_DIRECTORY | (is_private ? O_NOFOLLOW : 0);
+    int is_run = !is_private && is_made_by_run(directory), is_own = is_private || is_run;
+    int flags = O_RDONLY | O_DIRECTORY | (is_own ? O_NOFOLLOW : 0);
     int saved, dir;
 
-    if ((is_private ? make(directory) : make_parents(directory)) != 0)
+    if (!is_run && (is_private ? make(directory) : make_parents(directory)) != 0)
         return -1;
     dir = cw_sys_open(directory, flags, 0);
-    if (dir < 0 || !is_private || claim(dir) == 0)
+    if (dir < 0 || !is_own || claim(dir) == 0)
         return dir;
     saved = errno;
     cw_sys_close(dir);
@@ -116,8 +183,8 @@ void cw_live_dir_name(char *buf, size_t cap)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    cw_format(buf, cap, "%u-%ju-%016jx" CW_PLACE_SUFFIX, (unsigned)getpid(), (uintmax_t)now.tv_sec,
-              (uintmax_t)cw_random());
+    cw_format(buf, cap, "%u-%ju-%0*jx" CW_PLACE_SUFFIX, (unsigned)getpid(), (uintmax_t)now.tv_sec,
+              RANDOM_DIGITS, (uintmax_t)cw_random());
 }
 
 int cw_live_dir_is_run(const char *name)
@@ -141,11 +208,12 @@ int cw_live_dir_is_file(const char *name)
 
 /* ---- what the dead left ---- */
 
-/* Reports that were made while a process ran lie in the same directory (report/path/dump_name.h).
- */
+/* Reports that were made while a process ran lie in the same directory (report/path/dump_name.h),
+ * and what PyTorch said in that of a run (cli/run/torch.h). */
 static int is_dump(const char *name)
 {
-    return strstr(name, ".dump-") != NULL;
+    return strstr(name, ".dump-") != NULL ||
+           strncmp(name, CW_LIVE_TORCH_PREFIX, sizeof(CW_LIVE_TORCH_PREFIX) - 1) == 0;
 }
 
 static int is_older(int fd, int64_t now, int64_t seconds)

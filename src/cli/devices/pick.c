@@ -171,13 +171,15 @@ static int open_notes(void)
 {
     static struct cw_options options;
     char directory[CW_PLACE_MAX];
+    const char *named;
     int fd = -1;
 
     cw_options_parse(environ, 1, &options, NULL);
     if (strcmp(options.live, "off") == 0)
         return -1;
-    if (strcmp(options.live, "auto") != 0)
-        return open_in(options.live, 0);
+    named = cw_live_dir_named(options.live, directory, sizeof(directory));
+    if (named)
+        return open_in(named, 0);
     for (unsigned i = 0; i < CW_PLACE_DEFAULTS && fd < 0; i++)
         if (cw_live_dir_default(i, geteuid(), options.tmpdir, directory, sizeof(directory)) == 0)
             fd = open_in(directory, 1);

@@ -490,6 +490,18 @@ static void judge_room(struct cw_doctor *doctor, const char *directory)
                      (unsigned long long)room / SHARE_OF_ROOM / MIB);
 }
 
+static void judge_passed_over(struct cw_doctor *doctor, const char *directory, const char *tmpdir)
+{
+    char taken[CW_PLACE_MAX];
+    char inside[CW_PLACE_MAX + 1];
+
+    snprintf(inside, sizeof(inside), "%s/", directory);
+    if (cw_live_dir_passed_over(inside, tmpdir, taken, sizeof(taken)))
+        cw_doctor_warn(doctor, "remove it, or set CUWARDEN_LIVE=DIRECTORY",
+                       "'%s' belongs to another user or is no directory; live files go elsewhere",
+                       taken);
+}
+
 static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
 {
     char directory[CW_PLACE_MAX];
@@ -500,6 +512,7 @@ static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
                                 sizeof(directory)) != 0 ||
             !is_usable(directory, 1) || (i < CW_PLACE_DEFAULTS && free_in(directory) < ROOM_SCARCE))
             continue;
+        judge_passed_over(doctor, directory, tmpdir);
         judge_room(doctor, directory);
         return;
     }

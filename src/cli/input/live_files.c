@@ -26,7 +26,8 @@
 #include "live/live_dir.h"
 #include "cli/ui/message.h"
 
-#define WHY_MAX 256
+#define WHY_MAX      256
+#define SKIPPED_TOLD 10 /* one by one; others can make as many as they like */
 
 /* Parses PID-START-RANDOM.live; 0, or -1 for any other name. */
 static int parse_name(const char *name, struct cw_live_name *out)
@@ -181,14 +182,16 @@ void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, si
 {
     struct search search = {.files = files, .pid = pid};
     char directory[CW_PLACE_MAX];
+    const char *named;
     struct cw_options options;
     uint32_t uid = cw_foreign_owner_of(pid);
 
     cw_options_parse(environ, 1, &options, NULL);
     where[0] = '\0';
-    if (strcmp(options.live, "auto") != 0 && strcmp(options.live, "off") != 0) {
-        (void)cw_live_files_add(files, options.live, pid, 1); /* a missing one has no files */
-        say_where(where, cap, options.live, "");
+    named = cw_live_dir_named(options.live, directory, sizeof(directory));
+    if (named && strcmp(named, "off") != 0) {
+        (void)cw_live_files_add(files, named, pid, 1); /* a missing one has no files */
+        say_where(where, cap, named, "");
     }
     for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
         if (cw_live_dir_default(i, uid, options.tmpdir, directory, sizeof(directory)) != 0)
@@ -259,6 +262,7 @@ static const struct cw_live_name *choose(const struct cw_live_files *files,
 {
     const struct cw_live_name *newest = NULL;
     uint32_t newest_uid = 0;
+    size_t skipped = 0;
     char why[WHY_MAX];
 
     *out_other = NULL;
@@ -270,19 +274,23 @@ static const struct cw_live_name *choose(const struct cw_live_files *files,
         if (fd < 0 && errno == ENOENT)
             continue; /* removed just now */
         if (fd < 0) {
-            cw_cli_warn("'%s' %s; skipped", files->file[i].path, why);
+            if (skipped++ < SKIPPED_TOLD)
+                cw_cli_warn("'%s' %s; skipped", files->file[i].path, why);
             continue;
         }
         close(fd);
         if (is_locked) {
             *out_other = NULL;
-            return &files->file[i];
+            newest = &files->file[i];
+            break;
         }
         if (newest && uid != newest_uid)
             *out_other = &files->file[i];
         newest_uid = newest ? newest_uid : uid;
         newest = newest ? newest : &files->file[i];
     }
+    if (skipped > SKIPPED_TOLD)
+        cw_cli_warn("%zu more files were skipped", skipped - SKIPPED_TOLD);
     return newest;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "cli/ui/message.h"
 #include "live/file_lock.h"
 
 #define OLD_SECOND 60 /* an empty directory may be new */
@@ -161,13 +162,28 @@ static int make_in_default(struct cw_run_live *live, const struct cw_options *op
 int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options, char *why,
                      size_t cap)
 {
+    char directory[CW_PLACE_MAX];
+    const char *named = cw_live_dir_named(options->live, directory, sizeof(directory));
+
     *live = (struct cw_run_live){.lock = -1};
-    if (strcmp(options->live, "auto") != 0)
-        return make_at_home(live, options->live, why, cap);
+    if (named)
+        return make_at_home(live, named, why, cap);
     return make_in_default(live, options, CW_LIVE_ROOM_GOOD, why, cap) == 0 ||
                    make_in_default(live, options, CW_LIVE_ROOM_LEAST, why, cap) == 0
                ? 0
                : -1;
+}
+
+void cw_run_live_warn(const struct cw_run_live *live, const struct cw_options *options,
+                      int is_quiet)
+{
+    char taken[CW_PLACE_MAX];
+
+    if (!is_quiet && live->home[0] == '\0' &&
+        cw_live_dir_passed_over(live->directory, options->tmpdir, taken, sizeof(taken)))
+        cw_cli_warn("'%s' belongs to another user or is no directory, so live files are in '%.*s'; "
+                    "remove it, or choose a place with --live=DIR",
+                    taken, (int)(strrchr(live->directory, '/') - live->directory), live->directory);
 }
 
 /* ---- removal ---- */

@@ -25,6 +25,10 @@ struct cw_run_live {
 int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options, char *why,
                      size_t cap);
 
+/* Prints a warning if another user keeps it from the first default directory. */
+void cw_run_live_warn(const struct cw_run_live *live, const struct cw_options *options,
+                      int is_quiet);
+
 /* The mode of a file whose report was written by its run instead of its process; tells an outer
  * run. In live/live_dir.c it means that the process was seen dead. */
 #define CW_RUN_LIVE_REPORTED 0400

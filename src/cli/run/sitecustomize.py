@@ -4,7 +4,8 @@
 When the program initialises CUDA through PyTorch, PyTorch is asked to note the Python stack of each tensor's memory, and
 to keep its last events. A thread looks every 5 ms, later every 50 ms, at what the tensors have held at most. Whenever that
 is a tenth more than before, it takes a snapshot, and goes back from it through the events to the moment of the peak. What
-is held at exit is another one. They are written beside this file, as torch.PID; torch.h describes that file.
+is held at exit is another one. They are written into the directories of the runs, as torch.PID; torch.h describes that file.
+The variable that names the directories outlives them, and others may make some of the same names: only our own are used.
 
 Only public names of Python and PyTorch are used, and those of torch.cuda.memory that its documentation describes. Nothing
 is imported that the program does not import itself, except modules of Python's core; PyTorch imports its compiler at the
@@ -121,13 +122,13 @@ class Snapshot(object):
 class Watch(object):
     """The snapshots of one process."""
 
-    def __init__(self, directory, torch):
+    def __init__(self, directories, torch):
         import _thread
         import os
         import time
 
         self.os, self.time, self.torch = os, time, torch
-        self.path = os.path.join(directory, "torch.%d" % os.getpid())
+        self.directories = directories
         self.pid = os.getpid()
         self.peaks = []  # each with more bytes than the one before
         self.exit = None
@@ -218,20 +219,41 @@ class Watch(object):
         lines.extend(self.peaks[-1].write("peak"))
         if self.exit:
             lines.extend(self.exit.write("exit"))
-        with open(self.path + ".new", "w", encoding="utf-8", errors="replace") as file:
-            file.write("\n".join(lines) + "\n")
-        self.os.replace(self.path + ".new", self.path)
+        leave(self.directories, "\n".join(lines) + "\n")
 
 
-def watch(directory, torch):
+def is_own(status):
+    import os
+
+    return status.st_uid == os.geteuid() and status.st_mode & 0o170000 == 0o040000
+
+
+def leave(directories, text):
+    """As torch.PID in each of them, which appears there when it is complete."""
+    import os
+
+    name = "torch.%d" % os.getpid()
+    for directory in directories:
+        try:
+            at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:  # its run has ended
+            continue
+        try:
+            if is_own(os.fstat(at)):
+                to = os.open(name + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=at)
+                with open(to, "w", encoding="utf-8", errors="replace") as file:
+                    file.write(text)
+                os.replace(name + ".new", name, src_dir_fd=at, dst_dir_fd=at)
+        finally:
+            os.close(at)
+
+
+def watch(directories, torch):
     try:
-        Watch(directory, torch).begin()
+        Watch(directories, torch).begin()
     except Exception as error:
         try:
-            import os
-
-            with open(os.path.join(directory, "torch.%d" % os.getpid()), "w") as file:
-                file.write("cuwarden-torch\t1\t%s\nE\t%s\n" % (clean(torch.__version__), clean(repr(error))))
+            leave(directories, "cuwarden-torch\t1\t%s\nE\t%s\n" % (clean(torch.__version__), clean(repr(error))))
         except Exception:
             pass
 
@@ -239,8 +261,8 @@ def watch(directory, torch):
 class Loader(object):
     """Another loader, which is followed when the module has been executed."""
 
-    def __init__(self, loader, directory):
-        self.loader, self.directory = loader, directory
+    def __init__(self, loader, directories):
+        self.loader, self.directories = loader, directories
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
@@ -252,7 +274,7 @@ class Loader(object):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
         try:
-            module._lazy_call(lambda: watch(self.directory, sys.modules["torch"]))
+            module._lazy_call(lambda: watch(self.directories, sys.modules["torch"]))
         except Exception:
             pass
 
@@ -260,8 +282,8 @@ class Loader(object):
 class Finder(object):
     """Waits for torch.cuda."""
 
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directories):
+        self.directories = directories
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch.cuda":
@@ -272,17 +294,31 @@ class Finder(object):
             spec = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = Loader(spec.loader, self.directory)
+                    spec.loader = Loader(spec.loader, self.directories)
                 return spec
         return None
+
+
+def runs():
+    """The directories of the runs that go on."""
+    import os
+
+    def is_there(name):
+        try:
+            return is_own(os.lstat(name))
+        except OSError:
+            return False
+
+    return [name for name in os.environ.get("_CUWARDEN_TORCH", "").split(":") if is_there(name)]
 
 
 def start(file):
     directory = file.rpartition("/")[0]
     # The one that this file hides takes its place.
     sys.path[:] = [entry for entry in sys.path if entry != directory]
-    if sys.version_info >= (3, 8):
-        sys.meta_path.insert(0, Finder(directory))
+    directories = runs() if sys.version_info >= (3, 8) else []
+    if directories:
+        sys.meta_path.insert(0, Finder(directories))
     own = sys.modules.pop("sitecustomize")
     try:
         import sitecustomize  # noqa: F401

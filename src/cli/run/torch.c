@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/cell_name.h"
+#include "base/compiler.h"
 #include "cli/run/run_preload.h"
-#include "cli/run/sitecustomize.inc"
 #include "cli/ui/message.h"
 #include "report/symbols/stack.h"
 
@@ -435,12 +436,12 @@ static void free_snapshots(struct reading *reading)
 
 struct cw_report_tensors *cw_torch_read(struct cw_torch *torch, const struct cw_view *view)
 {
-    char path[CW_TORCH_PATH_MAX + 32];
+    char path[CW_PLACE_MAX + 32];
     struct reading *reading = torch->directory[0] ? calloc(1, sizeof(*reading)) : NULL;
 
     if (!reading)
         return NULL;
-    snprintf(path, sizeof(path), "%s/torch.%u", torch->directory,
+    snprintf(path, sizeof(path), "%s/" CW_LIVE_TORCH_PREFIX "%u", torch->directory,
              (unsigned)cw_view_header(view)->pid);
     reading->text = read_text(path);
     if (!reading->text) {
@@ -466,62 +467,50 @@ void cw_torch_free(struct cw_report_tensors *tensors)
     free(reading);
 }
 
-/* ---- the directory ---- */
+/* ---- the directories ---- */
 
-static int write_module(const char *directory)
+/* Beside the library, or where an installed one is, if a library of its own was named. */
+static int find_module(const char *library, char *out_directory, size_t cap)
 {
-    char path[CW_TORCH_PATH_MAX + 32];
-    FILE *file;
-    int failed;
+    const char *const places[] = {library, CW_PKGLIBDIR "/"};
+    char path[PATH_MAX + 32];
 
-    snprintf(path, sizeof(path), "%s/sitecustomize.py", directory);
-    file = fopen(path, "wxe");
-    if (!file)
-        return -1;
-    failed = fputs(sitecustomize, file) < 0;
-    return fclose(file) != 0 || failed ? -1 : 0;
-}
+    for (size_t i = 0; i < CW_ARRAY_LEN(places); i++) {
+        int len = (int)(strrchr(places[i], '/') - places[i]);
 
-/* Before what the user has there; Python passes over our part once it has read it. */
-int cw_torch_begin(struct cw_torch *torch, const struct cw_options *options)
-{
-    const char *parent = options->tmpdir[0] ? options->tmpdir : "/tmp";
-
-    *torch = (struct cw_torch){.is_wanted = 1};
-    if (snprintf(torch->directory, sizeof(torch->directory), "%s/cuwarden-torch-XXXXXX", parent) <
-            (int)sizeof(torch->directory) &&
-        mkdtemp(torch->directory) && write_module(torch->directory) == 0 &&
-        cw_run_put_first("PYTHONPATH", torch->directory) == 0)
-        return 0;
-    cw_cli_error("--torch: no directory for its snapshots in '%s': %s; set TMPDIR", parent,
-                 strerror(errno));
-    torch->directory[0] = '\0';
+        snprintf(out_directory, cap, "%.*s/torch", len, places[i]);
+        snprintf(path, sizeof(path), "%s/sitecustomize.py", out_directory);
+        if (access(path, R_OK) == 0)
+            return 0;
+    }
+    cw_cli_error("--torch: cannot read '%s': %s; there are no tensors", path, strerror(errno));
     return -1;
 }
 
-/* The files of a directory, and those in its directories: Python leaves a __pycache__. */
-static void remove_files(int parent, const char *name, int depth)
+/* Before what the user has there; Python passes over our part once it has read it. */
+void cw_torch_begin(struct cw_torch *torch, const char *directory, const char *library)
 {
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
+    char module[PATH_MAX];
 
-    while (dir && (entry = readdir(dir))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) != 0 && depth > 0)
-            remove_files(fd, entry->d_name, depth - 1);
-    }
-    if (dir)
-        closedir(dir);
-    else if (fd >= 0)
-        close(fd);
-    unlinkat(parent, name, AT_REMOVEDIR);
+    *torch = (struct cw_torch){.is_wanted = 1};
+    if (find_module(library, module, sizeof(module)) != 0)
+        return;
+    if (cw_run_put_first("PYTHONPATH", module) == 0 &&
+        cw_run_put_first(CW_TORCH_VARIABLE, directory) == 0)
+        snprintf(torch->directory, sizeof(torch->directory), "%s", directory);
+    else
+        cw_cli_error("--torch: cannot set PYTHONPATH: %s", strerror(errno));
 }
 
 void cw_torch_end(struct cw_torch *torch)
 {
-    if (torch->directory[0])
-        remove_files(AT_FDCWD, torch->directory, 1);
+    DIR *dir = torch->directory[0] ? opendir(torch->directory) : NULL;
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)))
+        if (strncmp(entry->d_name, CW_LIVE_TORCH_PREFIX, sizeof(CW_LIVE_TORCH_PREFIX) - 1) == 0)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
     torch->directory[0] = '\0';
 }

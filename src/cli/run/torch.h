@@ -2,9 +2,11 @@
 /*
  * `cuwarden run --torch`: PyTorch's tensors by the line of Python that made them.
  *
- * A directory with a sitecustomize.py (see there) comes first on PYTHONPATH; each process that
- * initialises CUDA through PyTorch leaves its snapshots in it, in torch.PID: lines of fields
- * separated by tabs.
+ * A directory beside the library, with a sitecustomize.py (see there), comes first on PYTHONPATH.
+ * Processes that outlive the run, here or on other machines, keep it there, so it is one that stays
+ * and that nobody else can make. Each process that initialises CUDA through PyTorch leaves its
+ * snapshots in the run's directory (cli/input/run_live.h), which the variable CW_TORCH_VARIABLE
+ * names, in torch.PID: lines of fields separated by tabs.
  *
  *   cuwarden-torch 1 VERSION     the head
  *   E TEXT                       why there are no snapshots
@@ -20,21 +22,23 @@
 
 #include <stddef.h>
 
-#include "base/options/options.h"
+#include "live/live_dir.h"
 #include "live/view.h"
 #include "report/model/tensors.h"
 
-#define CW_TORCH_PATH_MAX 512
+/* Directories of runs inside each other are separated by colons. */
+#define CW_TORCH_VARIABLE "_CUWARDEN_TORCH"
 
 struct cw_torch {
-    char directory[CW_TORCH_PATH_MAX]; /* "": none */
+    char directory[CW_PLACE_MAX]; /* "": none */
     int is_wanted;
     unsigned processes; /* that left something */
 };
 
-/* Makes the directory and sets PYTHONPATH. 0, or -1 after a message. */
-int cw_torch_begin(struct cw_torch *torch, const struct cw_options *options);
-/* Removes the directory. */
+/* Sets the variables, for the directory of the run and what lies beside the library. If that fails,
+ * it prints a message, and no process leaves anything. */
+void cw_torch_begin(struct cw_torch *torch, const char *directory, const char *library);
+/* Removes what is left in the directory. */
 void cw_torch_end(struct cw_torch *torch);
 
 /* What the process of this live layout left; `site` of a row is one of the layout's. NULL: nothing,

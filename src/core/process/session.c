@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/out.h"
 #include "base/reason.h"
+#include "live/live_dir.h"
 
 /* Address space, not memory: room for more than 100 million blocks. Falls back to less. */
 #define RESERVE         ((size_t)16 << 30)
@@ -33,22 +34,37 @@ static size_t wanted_reserve(void)
     return limit.rlim_cur / 64 < RESERVE_LEAST ? RESERVE_LEAST : limit.rlim_cur / 64;
 }
 
+/* Another user can keep us from a default directory, but not without a word. */
+static void say_passed_over(const char *tmpdir)
+{
+    const char *path = cw_session.arena.backing.path;
+    char taken[CW_PLACE_MAX];
+
+    if (cw_live_dir_passed_over(path, tmpdir, taken, sizeof(taken)))
+        cw_log(CW_LOG_WARN,
+               "'%s' belongs to another user or is no directory, so the live file is in '%.*s'; "
+               "remove it, or name a place with CUWARDEN_LIVE=DIRECTORY",
+               taken, (int)(strrchr(path, '/') - path), path);
+}
+
 /* Without a file the account is kept in memory, and lost if the process dies. */
 static void back_arena(void)
 {
     const char *live = cw_session.options->live;
-    struct cw_live_dir place = {.directory = live, .tmpdir = cw_session.options->tmpdir};
+    char named[CW_PLACE_MAX];
+    struct cw_live_dir place = {.directory = cw_live_dir_named(live, named, sizeof(named)),
+                                .tmpdir = cw_session.options->tmpdir};
     int saved = errno; /* the program's */
 
     if (strcmp(live, "off") == 0)
         return;
-    if (strcmp(live, "auto") == 0)
-        place.directory = NULL;
     if (cw_arena_back(&cw_session.arena, &place) != 0)
         cw_log(CW_LOG_WARN,
                "no live file in %s: %s (errno %d); if the process dies its report is lost; "
                "CUWARDEN_LIVE=DIRECTORY names another place, CUWARDEN_LIVE=off does without",
-               place.directory ? live : "/dev/shm or TMPDIR", cw_reason(errno), errno);
+               place.directory ? place.directory : "/dev/shm or TMPDIR", cw_reason(errno), errno);
+    else if (place.directory == NULL)
+        say_passed_over(place.tmpdir);
     errno = saved;
 }
 

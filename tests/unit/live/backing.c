@@ -450,56 +450,6 @@ Test(backing, a_forked_child_lets_go_of_the_parents_file)
     expect_blocks(&image.view, 1, 1000);
 }
 
-/* ---- directories ---- */
-
-Test(backing, makes_directories_and_keeps_others_out)
-{
-    const char *path, *link;
-    struct stat status;
-    int dir = cw_live_dir_open(in_scratch("a/b/c"), 0);
-
-    cr_assert_geq(dir, 0);
-    close(dir);
-    path = in_scratch("private");
-    link = in_scratch("link");
-    cr_assert_eq(mkdir(path, 0755), 0);
-    dir = cw_live_dir_open(path, 1);
-    cr_assert_geq(dir, 0);
-    cr_expect_eq(stat(path, &status), 0);
-    cr_expect_eq(status.st_mode & 07777, 0700u);
-    close(dir);
-    cr_assert_eq(symlink(path, link), 0);
-    cr_expect_eq(cw_live_dir_open(link, 1), -1);
-    cr_expect(errno == ENOTDIR || errno == ELOOP);
-}
-
-Test(backing, refuses_a_directory_of_somebody_else)
-{
-    const char *path = in_scratch("theirs");
-
-    if (geteuid() != 0)
-        cr_skip_test("takes root");
-    cr_assert_eq(mkdir(path, 0777), 0);
-    cr_assert_eq(chown(path, 1, 1), 0);
-    cr_expect_eq(cw_live_dir_open(path, 1), -1);
-    cr_expect_eq(errno, EPERM);
-}
-
-Test(backing, default_directories_are_below_shm_and_tmpdir)
-{
-    char path[CW_PLACE_MAX];
-
-    cr_assert_eq(cw_live_dir_default(0, 12, "/scratch", path, sizeof(path)), 0);
-    cr_expect_str_eq(path, "/dev/shm/cuwarden-12");
-    cr_assert_eq(cw_live_dir_default(1, 12, "/scratch", path, sizeof(path)), 0);
-    cr_expect_str_eq(path, "/scratch/cuwarden-12");
-    cr_assert_eq(cw_live_dir_default(1, 12, "relative", path, sizeof(path)), 0);
-    cr_expect_str_eq(path, "/tmp/cuwarden-12");
-    cr_assert_eq(cw_live_dir_default(1, 12, "", path, sizeof(path)), 0);
-    cr_expect_str_eq(path, "/tmp/cuwarden-12");
-    cr_expect_eq(cw_live_dir_default(1, 12, "/scratch", path, 12), -1);
-}
-
 /* ---- sweeping ---- */
 
 static void make_file(const char *name, mode_t mode, int age_seconds)

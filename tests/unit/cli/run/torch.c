@@ -38,7 +38,7 @@ TestSuite(torch, .init = setup, .fini = teardown);
 
 static void leave(const char *text)
 {
-    char path[CW_TORCH_PATH_MAX + 32];
+    char path[CW_PLACE_MAX + 32];
     struct cw_view view = fixture_view();
     FILE *file;
 
