@@ -287,19 +287,26 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     return rc;
 }
 
-/* 0, -1 after a message, or 1 if the file has been removed since it was found. */
+/* 0, -1 after a message, or 1 if the file has been removed since it was found. Closes it. */
+static int report_source(struct request *request, struct cw_source_file *file,
+                         enum cw_source source, int with_heading)
+{
+    int rc = source == CW_SOURCE_GONE ? 1 : -1;
+
+    if (source == CW_SOURCE_LIVE || source == CW_SOURCE_JSON) {
+        rc = write_model(request, file, with_heading);
+        request->written += rc == 0;
+    }
+    cw_source_file_close(file);
+    return rc;
+}
+
 static int report_file(struct request *request, const char *path, size_t named, int with_heading)
 {
     struct cw_source_file file;
     enum cw_source source = cw_source_file_open(&file, path, named);
-    int rc = source == CW_SOURCE_GONE ? 1 : -1;
 
-    if (source == CW_SOURCE_LIVE || source == CW_SOURCE_JSON) {
-        rc = write_model(request, &file, with_heading);
-        request->written += rc == 0;
-    }
-    cw_source_file_close(&file);
-    return rc;
+    return report_source(request, &file, source, with_heading);
 }
 
 /* ---- files ---- */
@@ -341,7 +348,11 @@ static int report_process(struct request *request, const char *number)
 {
     struct cw_live_files files = {.count = 0};
     const struct cw_live_name *name = cw_live_files_of_process(&files, number);
-    int rc = name ? report_file(request, name->path, name->named, 0) : -1;
+    struct cw_source_file file;
+    int rc = -1;
+
+    if (name)
+        rc = report_source(request, &file, cw_source_file_open_found(&file, name), 0);
 
     if (rc > 0)
         cw_cli_error("process %s has just ended, and its live file with it", number);

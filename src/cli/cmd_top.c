@@ -73,8 +73,9 @@ const struct cw_command_line *cw_line_top(void)
         {.id = FLAG_SORT,
          .name = "sort",
          .value = "COLUMN",
-         .words = "pid dev *live idle held peak limit level alloc/s hit% fail frag% eff% pkfrag% "
-                  "command",
+         .words =
+             "pid user dev *live idle held peak limit level alloc/s hit% fail frag% eff% pkfrag% "
+             "command",
          .help = "%w"},
         {.id = FLAG_DEAD, .name = "dead", .help = "also show dead processes that left a live file"},
         {.id = FLAG_DIRECTORY,
@@ -91,7 +92,9 @@ const struct cw_command_line *cw_line_top(void)
         .notes = "Keys: s sort, r reverse, / filter, Enter call stacks, d dead, p pause, + and - "
                  "interval, arrows, h help, q quit.\n\n"
                  "LEVEL is the level of pressure: low, medium, high or critical. LENT is idle "
-                 "memory given back because another process had run out of memory. cuwarden(1) "
+                 "memory given back because another process had run out of memory. USER owns the "
+                 "live file; a PID with * counts in another PID namespace, such as a container's. "
+                 "cuwarden(1) "
                  "has the other columns.\n\n"
                  "The exit status is 0 on success, 1 if a PID has no live file or DIR cannot be "
                  "read (both with --once) or the terminal cannot be used, and 2 for a usage "
@@ -131,12 +134,12 @@ static size_t find_columns(void)
     return isatty(STDOUT_FILENO) ? cw_screen_columns(stdout) : SIZE_MAX;
 }
 
-static void print_table(const struct cw_top_row *rows, long count)
+static void print_table(const struct cw_fleet *fleet, const struct cw_top_row *rows, long count)
 {
     struct cw_top_layout layout;
     char *line = malloc(CW_TOP_LINE_MAX);
 
-    cw_top_fit(&layout, find_columns());
+    cw_top_fit(&layout, fleet, find_columns());
     for (long i = -1; line && i < count; i++) {
         if (i < 0)
             cw_top_print_heading(line, CW_TOP_LINE_MAX, &layout, NULL);
@@ -169,7 +172,7 @@ static int print_once(const struct cw_fleet *fleet, const struct request *reques
     if (rc == 0 && request->is_json) {
         error = cw_top_print_json(stdout, fleet, &gpus, rows, count);
     } else if (rc == 0) {
-        print_table(rows, count);
+        print_table(fleet, rows, count);
         if (request->what.device == CW_TOP_ANY_DEVICE)
             print_gpus(&gpus);
     }

@@ -2,15 +2,16 @@
 /*
  * Finds processes and reads them repeatedly. See fleet.h.
  *
- * A process is identified by the path of its live file, whose name is random. Ended processes are
- * not read again. Files are open only while they are read, so there may be more of them than
- * descriptors.
+ * A process is identified by the path of its live file, whose name is random; of names that lead to
+ * one file, which others can make, one counts. Ended processes are not read again. Files are open
+ * only while they are read, so there may be more of them than descriptors.
  */
 #include "cli/fleet/fleet.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "base/clock.h"
 #include "base/options/option_values.h"
 #include "cli/ui/exit_status.h"
+#include "cli/input/foreign_file.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
 
@@ -62,6 +64,7 @@ static int read_names(struct cw_fleet_process *process)
 
     process->pid = header->pid;
     process->ppid = header->ppid;
+    process->is_in_other_pid_namespace = cw_foreign_is_elsewhere(header->pid_namespace);
     process->start_realtime_ns = header->start_realtime_ns;
     process->exe = strdup(cw_view_text(view, header->exe));
     process->command = strdup(cw_view_text(view, header->command));
@@ -172,6 +175,36 @@ static struct cw_fleet_process *find(const struct cw_fleet *fleet, const char *p
     return NULL;
 }
 
+/* Whether the file was found in this refresh, under another name. */
+static int is_repeated(const struct cw_fleet *fleet, const struct stat *file)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct cw_fleet_process *process = fleet->process[i];
+
+        if (process->is_there && process->inode == file->st_ino && process->volume == file->st_dev)
+            return 1;
+    }
+    return 0;
+}
+
+/* Asks only once for each user: the answer may come from far away. */
+static void name_user(const struct cw_fleet *fleet, struct cw_fleet_process *process)
+{
+    const struct passwd *entry;
+
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->process[i]->uid != process->uid)
+            continue;
+        memcpy(process->user, fleet->process[i]->user, sizeof(process->user));
+        return;
+    }
+    entry = getpwuid(process->uid);
+    if (entry)
+        snprintf(process->user, sizeof(process->user), "%s", entry->pw_name);
+    else
+        snprintf(process->user, sizeof(process->user), "%u", (unsigned)process->uid);
+}
+
 static struct cw_fleet_process *add(struct cw_fleet *fleet, const struct cw_live_name *name,
                                     uint32_t uid)
 {
@@ -190,8 +223,18 @@ static struct cw_fleet_process *add(struct cw_fleet *fleet, const struct cw_live
         free(process);
         return NULL;
     }
+    name_user(fleet, process);
     fleet->process[fleet->count++] = process;
     return process;
+}
+
+static int has_enough_of(const struct cw_fleet *fleet, uint32_t uid)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; uid != geteuid() && i < fleet->count; i++)
+        count += fleet->process[i]->uid == uid;
+    return count >= CW_FLEET_MOST_OF_OTHER;
 }
 
 static void note_unreadable(struct cw_fleet *fleet, const char *path, const char *why)
@@ -200,35 +243,56 @@ static void note_unreadable(struct cw_fleet *fleet, const char *path, const char
         snprintf(fleet->why, sizeof(fleet->why), "'%.240s' %s", path, why);
 }
 
+/* 1: read; 0: unreadable, with the reason in `why`; -1 after a message. */
+static int look_into(struct cw_fleet *fleet, struct cw_fleet_process *process,
+                     const struct cw_live_name *name, int fd, char *why)
+{
+    struct stat file;
+    int rc;
+
+    if (fstat(fd, &file) != 0 || is_repeated(fleet, &file))
+        return 1;
+    if (!process && has_enough_of(fleet, file.st_uid)) {
+        snprintf(why, WHY_MAX, "is one of more than %u live files of user %u",
+                 CW_FLEET_MOST_OF_OTHER, (unsigned)file.st_uid);
+        return 0;
+    }
+    if (!process)
+        process = add(fleet, name, file.st_uid);
+    rc = process ? look_at(process, fd, name->pid, why) : fail_memory();
+    if (rc == 1) {
+        process->is_there = 1;
+        process->uid = file.st_uid;
+        process->volume = file.st_dev;
+        process->inode = file.st_ino;
+    }
+    return rc;
+}
+
 /* 0, or -1 after a message. */
 static int visit(struct cw_fleet *fleet, const struct cw_live_name *name)
 {
     struct cw_fleet_process *process = find(fleet, name->path);
-    char why[WHY_MAX];
-    uint32_t uid = 0;
-    int fd, rc;
+    char why[WHY_MAX] = "";
+    struct stat file;
+    int fd, rc = 0;
 
     if (process && (process->is_there || (process->looked_ns && process->state))) {
         process->is_there = 1; /* found twice, or already ended */
         return 0;
     }
-    fd = cw_live_file_open(name, O_RDONLY, &uid, why, sizeof(why));
+    if (lstat(name->path, &file) == 0 && is_repeated(fleet, &file))
+        return 0;
+    fd = cw_live_file_open(name, O_RDONLY, NULL, why, sizeof(why));
     if (fd < 0 && errno == ENOENT)
         return 0;
-    if (fd < 0) {
-        if (why[0] == '\0')
-            snprintf(why, sizeof(why), "cannot be read: %s", strerror(errno));
-        note_unreadable(fleet, name->path, why);
-        return 0;
+    if (fd >= 0) {
+        rc = look_into(fleet, process, name, fd, why);
+        close(fd);
+    } else if (why[0] == '\0') {
+        snprintf(why, sizeof(why), "cannot be read: %s", strerror(errno));
     }
-    if (!process)
-        process = add(fleet, name, uid);
-    rc = process ? look_at(process, fd, name->pid, why) : fail_memory();
-    close(fd);
-    if (rc == 1) {
-        process->is_there = 1;
-        process->uid = uid;
-    } else if (rc == 0)
+    if (rc == 0)
         note_unreadable(fleet, name->path, why);
     return rc < 0 ? -1 : 0;
 }

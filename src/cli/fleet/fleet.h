@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "cli/input/live_look.h"
 
@@ -67,7 +68,11 @@ enum cw_fleet_state {
 struct cw_fleet_process {
     char *path;   /* of its live file */
     size_t named; /* how much of it is the searched directory */
-    uint32_t uid; /* the file's owner */
+    dev_t volume; /* the file has these two under whatever name */
+    ino_t inode;
+    uint32_t uid;                  /* the file's owner */
+    char user[32];                 /* their name, or the number */
+    int is_in_other_pid_namespace; /* the id is not that of a process here */
     uint32_t pid, ppid;
     const char *exe, *command, *host;
     uint64_t start_realtime_ns;
@@ -103,6 +108,9 @@ struct cw_fleet {
     int has_lost; /* a directory is among them, and the reason is a directory's: what is in it is
                      not known */
 };
+
+/* Of another user's live files so many are read: they cost memory and time of who looks. */
+#define CW_FLEET_MOST_OF_OTHER 1000
 
 const char *cw_fleet_state_name(enum cw_fleet_state state);
 

@@ -221,7 +221,7 @@ void cw_top_draw(struct cw_top_screen *screen)
     if (screen->mode == CW_TOP_HELP) {
         draw_help();
     } else {
-        cw_top_fit(&layout, (size_t)COLS);
+        cw_top_fit(&layout, &screen->fleet, (size_t)COLS);
         cw_top_print_heading(text, sizeof(text), &layout, &screen->choice);
         draw_gpus(screen);
         put(1 + gpu_lines(screen), A_REVERSE, text);

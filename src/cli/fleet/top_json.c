@@ -93,6 +93,9 @@ static void put_process(struct cw_json *json, const struct cw_top_row *rows, lon
     cw_json_element(json, '{');
     cw_json_number(json, "pid", process->pid);
     cw_json_number(json, "ppid", process->ppid);
+    cw_json_number(json, "uid", process->uid);
+    cw_json_string(json, "user", process->user);
+    cw_json_truth(json, "other_pid_namespace", process->is_in_other_pid_namespace);
     cw_json_string(json, "exe", process->exe);
     cw_json_string(json, "command", process->command);
     cw_json_string(json, "host", process->host);

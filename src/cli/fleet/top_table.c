@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
 #include "base/options/option_values.h"
@@ -192,13 +193,26 @@ static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_
     }
 }
 
+static const char *print_user(char *buf, size_t cap, const char *user)
+{
+    unsigned width = columns_of[CW_TOP_USER].width;
+
+    if (strlen(user) <= width)
+        return user;
+    snprintf(buf, cap, "%.*s+", (int)width - 1, user);
+    return buf;
+}
+
 static const char *print_cell(char *buf, size_t cap, const struct cw_top_row *row,
                               enum cw_top_column column)
 {
     if (column == CW_TOP_PID) {
-        snprintf(buf, cap, "%u", (unsigned)row->process->pid);
+        snprintf(buf, cap, "%u%s", (unsigned)row->process->pid,
+                 row->process->is_in_other_pid_namespace ? "*" : "");
         return buf;
     }
+    if (column == CW_TOP_USER)
+        return print_user(buf, cap, row->process->user);
     /* A dead process has no rates. */
     if (row->process->state != CW_FLEET_RUNNING && column == CW_TOP_LEVEL)
         return cw_fleet_state_name(row->process->state);
@@ -209,8 +223,18 @@ static const char *print_cell(char *buf, size_t cap, const struct cw_top_row *ro
 
 /* ---- lines ---- */
 
-void cw_top_fit(struct cw_top_layout *layout, size_t columns)
+static int has_others(const struct cw_fleet *fleet)
 {
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->process[i]->uid != geteuid())
+            return 1;
+    }
+    return 0;
+}
+
+void cw_top_fit(struct cw_top_layout *layout, const struct cw_fleet *fleet, size_t columns)
+{
+    unsigned rank_of_user = has_others(fleet) ? 1 : columns_of[CW_TOP_USER].rank;
     size_t used = 0;
 
     for (unsigned i = 0; i < CW_TOP_COLUMN_COUNT; i++)
@@ -221,8 +245,8 @@ void cw_top_fit(struct cw_top_layout *layout, size_t columns)
         for (unsigned i = 0; i < CW_TOP_COLUMN_COUNT; i++) {
             size_t takes = columns_of[i].width + 1;
 
-            if (columns_of[i].rank != rank || columns < used + takes ||
-                columns - used - takes < command)
+            if ((i == CW_TOP_USER ? rank_of_user : columns_of[i].rank) != rank ||
+                columns < used + takes || columns - used - takes < command)
                 continue;
             layout->is_shown[i] = 1;
             used += takes;
@@ -285,7 +309,7 @@ static int is_match(const struct cw_top_row *row, const char *filter)
             strcasestr(print_cell(cell, sizeof(cell), row, (enum cw_top_column)i), filter))
             return 1;
     }
-    return strcasestr(name_of(row->process), filter) ||
+    return strcasestr(name_of(row->process), filter) || strcasestr(row->process->user, filter) ||
            (row->device && strcasestr(row->device->name, filter));
 }
 
@@ -363,6 +387,8 @@ static int compare(const void *a, const void *b, void *arg)
 
     if (choice->sort == CW_TOP_COMMAND)
         order = strcmp(name_of(x->process), name_of(y->process));
+    else if (choice->sort == CW_TOP_USER)
+        order = strcmp(x->process->user, y->process->user);
     if (order != 0)
         return choice->is_reversed ? -order : order;
     /* Equal rows keep their order across refreshes. */

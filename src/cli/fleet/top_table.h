@@ -14,6 +14,7 @@
  * the remaining space. */
 #define CW_TOP_COLUMNS(X)                                                                          \
     X(PID, "PID", 7, 1)                                                                            \
+    X(USER, "USER", 8, 22)                                                                         \
     X(DEVICE, "DEV", 4, 2)                                                                         \
     X(LIVE, "LIVE", 6, 3)                                                                          \
     X(IDLE, "IDLE", 6, 7)                                                                          \
@@ -68,8 +69,9 @@ struct cw_top_layout {
     size_t command; /* columns for the command */
 };
 
-/* As many columns as fit in this width; SIZE_MAX: all, and the whole command. */
-void cw_top_fit(struct cw_top_layout *layout, size_t columns);
+/* As many columns as fit in this width; SIZE_MAX: all, and the whole command. Where another user's
+ * processes are among them, the user is one of the first. */
+void cw_top_fit(struct cw_top_layout *layout, const struct cw_fleet *fleet, size_t columns);
 
 #define CW_TOP_LINE_MAX 8192
 

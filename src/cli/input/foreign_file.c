@@ -57,18 +57,22 @@ static uint32_t own_namespace(void)
     return stat("/proc/self/ns/pid", &info) == 0 ? (uint32_t)info.st_ino : 0;
 }
 
+int cw_foreign_is_elsewhere(uint32_t pid_namespace)
+{
+    uint32_t space = own_namespace();
+
+    return pid_namespace != 0 && space != 0 && pid_namespace != space;
+}
+
 int cw_foreign_check_process(uint32_t uid, uint32_t wanted, const struct cw_live_identity *identity,
                              char *why, size_t cap)
 {
-    uint32_t space = own_namespace();
-    int is_elsewhere =
-        identity->pid_namespace != 0 && space != 0 && identity->pid_namespace != space;
-
     if (wanted != 0 && identity->pid != wanted) {
         snprintf(why, cap, "is of process %u, not of the one in its name", (unsigned)identity->pid);
         return -1;
     }
-    if (is_elsewhere || !cw_foreign_is_of_other(identity->pid, uid))
+    if (cw_foreign_is_elsewhere(identity->pid_namespace) ||
+        !cw_foreign_is_of_other(identity->pid, uid))
         return 0;
     snprintf(why, cap, "belongs to user %u, but process %u does not", (unsigned)uid,
              (unsigned)identity->pid);

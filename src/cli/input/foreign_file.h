@@ -17,6 +17,8 @@
 struct cw_live_identity;
 int cw_foreign_check_process(uint32_t uid, uint32_t wanted, const struct cw_live_identity *identity,
                              char *why, size_t cap);
+/* 1 if ids in that PID namespace, as a live file names it, are not those of processes here. */
+int cw_foreign_is_elsewhere(uint32_t pid_namespace);
 /* The user of the process; the caller if it is not visible from here. */
 uint32_t cw_foreign_owner_of(uint32_t pid);
 /* 1 if a process with this id is visible and does not belong to the user; root's own files pass. */

@@ -143,6 +143,24 @@ static int gunzip(struct cw_source_file *file)
     return rc;
 }
 
+enum cw_source cw_source_file_open_found(struct cw_source_file *file,
+                                         const struct cw_live_name *name)
+{
+    char why[WHY_MAX];
+
+    *file = (struct cw_source_file){.path = name->path};
+    file->fd = cw_live_file_open(name, O_RDONLY, NULL, why, sizeof(why));
+    if (file->fd >= 0)
+        return read_live(file);
+    if (why[0] == '\0' && errno == ENOENT)
+        return CW_SOURCE_GONE;
+    if (why[0])
+        cw_cli_error("'%s' %s", name->path, why);
+    else
+        cw_cli_error("cannot read '%s': %s", name->path, strerror(errno));
+    return CW_SOURCE_NONE;
+}
+
 enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path, size_t named)
 {
     char why[WHY_MAX] = "";

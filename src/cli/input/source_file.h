@@ -22,6 +22,11 @@ struct cw_source_file {
  * (foreign_file.h); 0: the user named the file, which may be anything that can be read.
  * CW_SOURCE_GONE, without a message: it was found there, and has been removed since. */
 enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path, size_t named);
+/* The same for the live file of a process that was found by its id: root reads everybody's, if it
+ * is the process's. */
+struct cw_live_name;
+enum cw_source cw_source_file_open_found(struct cw_source_file *file,
+                                         const struct cw_live_name *name);
 void cw_source_file_close(struct cw_source_file *file);
 
 /* Fills in what only the command can add to a report: demangled C++ names, and source lines unless

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
 
@@ -59,6 +60,7 @@ static struct cw_fleet_process small = {.path = "a",
                                         .devices = 2};
 static struct cw_fleet_process large = {.path = "b",
                                         .pid = 3,
+                                        .user = "root",
                                         .exe = "/bin/large",
                                         .command = "",
                                         .device = of_large,
@@ -69,9 +71,12 @@ static struct cw_fleet_process large = {.path = "b",
                                             {.bytes = 10, .live = 4, .is_set = 1},
                                             {.bytes = 10, .live = 9},
                                         }};
-static struct cw_fleet_process young = {.path = "c", .pid = 99, .exe = "young", .command = "young"};
+static struct cw_fleet_process young = {
+    .path = "c", .pid = 99, .user = "verylonguser", .exe = "young", .command = "young"};
 static struct cw_fleet_process dead = {.path = "d",
                                        .pid = 7,
+                                       .user = "root",
+                                       .is_in_other_pid_namespace = 1,
                                        .exe = "dead",
                                        .command = "dead",
                                        .state = CW_FLEET_DIED,
@@ -79,6 +84,13 @@ static struct cw_fleet_process dead = {.path = "d",
                                        .devices = 1};
 static struct cw_fleet_process *all[] = {&small, &large, &young, &dead};
 static const struct cw_fleet fleet = {.process = all, .count = 4};
+
+static void setup(void)
+{
+    small.uid = large.uid = young.uid = dead.uid = geteuid();
+}
+
+TestSuite(top_table, .init = setup);
 
 /* "20:0 3:0 ": process and device of each row. */
 static const char *rows(const struct cw_top_choice *choice)
@@ -123,6 +135,8 @@ Test(top_table, shows_what_is_chosen_in_its_order)
         {{.sort = CW_TOP_PID, .device = CW_DEVICE_HOST}, "20:64 "},
         {{.sort = CW_TOP_PID, .device = ANY, .filter = "SIZE"}, "20:0 20:64 "},
         {{.sort = CW_TOP_PID, .device = ANY, .filter = "99"}, "99:-1 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .filter = "longuser"}, "99:-1 "},
+        {{.sort = CW_TOP_USER, .device = ANY}, "20:0 20:64 3:0 99:-1 "},
         {{.sort = CW_TOP_PID, .device = ANY, .filter = "critical"}, "3:0 "},
         {{.sort = CW_TOP_PID, .device = ANY, .filter = "gpu a"}, "3:0 20:0 "},
         {{.sort = CW_TOP_PID, .device = ANY, .filter = "nothing"}, ""},
@@ -142,7 +156,7 @@ static const char *line(const struct cw_fleet_process *process, unsigned device,
     struct cw_top_row row = {process, process->devices ? &process->device[device] : NULL};
     struct cw_top_layout layout;
 
-    cw_top_fit(&layout, columns);
+    cw_top_fit(&layout, &fleet, columns);
     cw_top_print_row(text, sizeof(text), &layout, &row);
     return text;
 }
@@ -151,20 +165,27 @@ Test(top_table, prints_a_row)
 {
     cr_assert_str_eq(
         line(&large, 0, SIZE_MAX),
-        "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
+        "      3     root    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
         "   96     25        2    96 12345678      2.0M     2.9G    90s     40   2.0G /bin/large");
     cr_assert_str_eq(
         line(&young, 0, SIZE_MAX),
-        "     99    -      -      -      -      -      -        -       -    -     - "
+        "     99 verylon+    -      -      -      -      -      -        -       -    -     - "
         "    -      -        -     -        -         -        -      -      -      - young");
     cr_assert_str_eq(
         line(&dead, 0, SIZE_MAX),
-        "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
+        "     7*     root    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
         "   96     25        2    96 12345678      2.0M     2.9G    90s      -   2.0G dead");
     cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
     cr_assert_str_eq(line(&small, 0, 125),
                      "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "
                      "     - small --size 1");
+}
+
+Test(top_table, says_whose_rows_they_are_where_there_are_others)
+{
+    cr_expect_str_eq(line(&large, 0, 40), "      3    0   6.0M   8.0M large");
+    small.uid = geteuid() + 1;
+    cr_expect_str_eq(line(&large, 0, 40), "      3     root    0   6.0M large");
 }
 
 /* The heading and the rows never exceed the width of the screen. */
@@ -175,7 +196,7 @@ Test(top_table, fits_any_width)
     struct cw_top_layout layout;
 
     for (size_t columns = 0; columns < 200; columns++) {
-        cw_top_fit(&layout, columns);
+        cw_top_fit(&layout, &fleet, columns);
         cw_top_print_heading(text, sizeof(text), &layout, &choice);
         cr_assert(strlen(text) <= columns, "%zu: '%s'", columns, text);
         cr_assert(strlen(line(&small, 0, columns)) <= columns, "%zu", columns);
