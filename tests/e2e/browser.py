@@ -45,7 +45,7 @@ class Browser:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
             page = next(one for one in json.load(answer) if one["type"] == "page")
         path = page["webSocketDebuggerUrl"].split(str(port), 1)[1]
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=600)
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
                              f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"

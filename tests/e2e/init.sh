@@ -6,7 +6,8 @@
 #   . "${srcdir:=$(dirname "$0")/..}/e2e/init.sh"
 #
 # It leaves the test in an empty directory of its own, which goes away when the test ends (KEEP=1
-# keeps it). A test passes by reaching its end, or ends by one of fail_, skip_, framework_failure_.
+# keeps it). A test passes by reaching its end, or ends by one of fail_, skip_, framework_failure_; what it
+# cannot try of itself here it names by left_out.
 # Programs are named without a path: first the victims are searched, then $PATH.
 
 fail_()
@@ -47,6 +48,7 @@ umask 022
 ulimit -S -c 0
 
 srcdir=$(cd "$srcdir" && pwd) || framework_failure_ "no directory $srcdir"
+. "$srcdir/e2e/surroundings.sh"
 : "${abs_top_srcdir:=$(dirname "$srcdir")}"
 if [ -z "${abs_top_builddir:-}" ]; then # started by hand
   abs_top_builddir=$abs_top_srcdir
@@ -60,8 +62,8 @@ command=$abs_top_builddir/src/cuwarden
 sim_dir=$abs_top_builddir/tests/sim/lib
 victim_dir=$abs_top_builddir/tests/e2e/victims
 
-# Nothing of the caller's environment steers the library or the simulated GPU.
-for name in $(compgen -e | grep -E '^(CUWARDEN|CUSIM)_'); do
+# Nothing of the caller's environment steers the library or the simulated GPU, or what programs print.
+for name in $(compgen -e | grep -E '^(CUWARDEN|CUSIM|NVTX|PYTORCH|PYTEST|PYTHON|UCX)_|^(COLUMNS|NO_COLOR|PYTHON[A-Z]+)$'); do
   unset "$name"
 done
 unset LD_PRELOAD
@@ -73,12 +75,23 @@ if [ "$test_dir" = gpu ]; then
   driver_dir=
 else
   unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH
+  # What a platform sets in its containers is a limit.
+  for name in $(compgen -e | grep -E '^(NVIDIA_GPU_|CUDA_DEVICE_MEMORY_|CUDA_MPS_|CUDA_INJECTION)'); do
+    unset "$name"
+  done
 fi
 
 test_name=$(basename "$0" .test)
 scratch=$abs_top_builddir/tests/scratch/$test_dir-$test_name
 rm -rf "$scratch"
 { mkdir -p "$scratch" && cd "$scratch"; } || framework_failure_ "cannot make $scratch"
+case $library in
+  *[[:space:]:]*) framework_failure_ "LD_PRELOAD cannot carry the name of $library: build where no directory has a space or a colon" ;;
+esac
+
+# Its live files are seen by no other test, and those of the machine's other programs are not seen here. A test that wants another
+# place says so.
+export CUWARDEN_LIVE=$scratch/live-files
 
 # Its simulated devices are of no other test, and of nobody else on the machine: a process that has run out of memory asks all
 # that share its device, wherever their live files are.
@@ -95,7 +108,7 @@ check_reports_()
   mapfile -t reports < <(grep -rlIsE -m 1 '^\{"(schema":"cuwarden-report/|selection":)' "$scratch")
   [ "${#reports[@]}" != 0 ] || return 0
   command -v python3 >/dev/null ||
-    { echo 'python3 is not installed: reports in JSON are not held against their schema'; return 0; }
+    { left_out 'the schema of reports in JSON' 'python3 is not installed'; return 0; }
   python3 "$abs_top_srcdir/tests/e2e/schema.py" "$abs_top_srcdir/docs/report-1.schema.json" "${reports[@]}" >&2
 }
 
@@ -106,6 +119,7 @@ cleanup_()
   cd "$abs_top_builddir" || exit 99
   [ "$status" != 0 ] || check_reports_ || { echo 'FAIL: a report is not what its schema says' >&2; status=1; }
   [ -n "${KEEP:-}" ] || rm -rf "$scratch"
+  [ -z "${open_place:-}" ] || rm -rf "$open_place"
   exit "$status"
 }
 trap cleanup_ EXIT
@@ -119,11 +133,8 @@ compose_()
   shift
   last_run_="$*"
   [ -z "$driver_dir" ] || settings+=("LD_LIBRARY_PATH=$driver_dir")
-  # Live files stay in the scratch directory, also those of programs that are meant to die; a test
-  # that wants another place says so behind this. Reports that a program leaves while it runs are in
-  # cuwarden-UID there.
-  [ "$with_preload" = 0 ] ||
-    settings+=("LD_PRELOAD=$library" "CUWARDEN_LIVE=$scratch/live-files" "TMPDIR=$scratch")
+  # Reports that a program leaves while it runs are in cuwarden-UID in the scratch directory.
+  [ "$with_preload" = 0 ] || settings+=("LD_PRELOAD=$library" "TMPDIR=$scratch")
   while [ $# -gt 0 ] && [[ $1 =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; do
     settings+=("$1")
     shift
@@ -567,14 +578,5 @@ expect_calls()
     count=$(sed -n "s/^calls ${BASH_REMATCH[1]} //p" "$file")
     holds_ "${count:-0}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}" ||
       fail_ "${BASH_REMATCH[1]} is called ${count:-0} times in $file, expected $fact"
-  done
-}
-
-# need_program NAME...: the test is skipped where one of them is missing.
-need_program()
-{
-  local name
-  for name in "$@"; do
-    command -v "$name" >/dev/null || skip_ "$name is not installed"
   done
 }

@@ -8,17 +8,17 @@
 # none.
 find_pythons()
 {
-  local minor program any
+  local minor program any why
   : >pythons
   add_python_ /usr/bin/python3
   for minor; do
-    any=
+    any='' why=''
     for program in "$(command -v "python3.$minor")" \
         "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor."*/bin/"python3.$minor"; do
       ! add_python_ "$program" || any=1
     done
     [ -n "$any" ] || [ "$minor" -lt 14 ] || ! fetch_python_ "python-3.$minor" || any=1
-    [ -n "$any" ] || echo "python3.$minor is not here"
+    [ -n "$any" ] || left_out "CPython 3.$minor" "${why:-it is not installed}"
   done
   [ -s pythons ] || skip_ 'no python3 is installed'
 }
@@ -34,8 +34,8 @@ add_python_()
 # It comes with the C library that it needs.
 fetch_python_()
 {
-  local at=$abs_top_builddir/tests/real/lib/$1 name=${1/-/} libraries
-  "$srcdir/real/fetch" "${at%/*}" "$1" >/dev/null 2>&1 || return 1
+  local at name=${1/-/} libraries
+  fetched "$1" || return 1
   libraries=$at/usr/lib/x86_64-linux-gnu
   cat >"$name" <<END
 #!/bin/sh

@@ -29,7 +29,7 @@ find_environments()
   ready=()
   for name in $names; do
     [[ " $FRAMEWORKS " = *" $name "* || $FRAMEWORKS = all ]] || continue
-    if has_environment "$name"; then ready+=("$name"); else echo "$name: skipped: $why"; fi
+    if has_environment "$name"; then ready+=("$name"); else left_out "$name" "$why"; fi
   done
   [ "${#ready[@]}" != 0 ] || skip_ "none of '$FRAMEWORKS' can be had here: ${why:-see tests/frameworks/packages}"
   # Caches of the frameworks stay here, unlike that of pip, and the programs leave no bytecode beside them.

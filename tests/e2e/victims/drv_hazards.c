@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define CHILDREN     60
-#define PATIENCE_SEC 10
+#define PATIENCE_SEC 600
 
 static CUcontext context;
 static _Atomic int is_done;

@@ -11,7 +11,7 @@
 
 #define WORDS   ((uint64_t)1 << 18)
 #define KEPT    3210
-#define LIMIT_S 20
+#define LIMIT_S 120
 
 static struct cu_kernels kernels;
 
