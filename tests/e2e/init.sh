@@ -89,9 +89,8 @@ case $library in
   *[[:space:]:]*) framework_failure_ "LD_PRELOAD cannot carry the name of $library: build where no directory has a space or a colon" ;;
 esac
 
-# Its live files are seen by no other test, and those of the machine's other programs are not seen here. A test that wants another
-# place says so.
-export CUWARDEN_LIVE=$scratch/live-files
+# Nothing has its live files where other tests and the machine's other programs have them, or looks there, unless a test says so.
+export CUWARDEN_LIVE=$scratch/live-default
 
 # Its simulated devices are of no other test, and of nobody else on the machine: a process that has run out of memory asks all
 # that share its device, wherever their live files are.
@@ -133,8 +132,11 @@ compose_()
   shift
   last_run_="$*"
   [ -z "$driver_dir" ] || settings+=("LD_LIBRARY_PATH=$driver_dir")
-  # Reports that a program leaves while it runs are in cuwarden-UID in the scratch directory.
-  [ "$with_preload" = 0 ] || settings+=("LD_PRELOAD=$library" "TMPDIR=$scratch")
+  # Live files stay in the scratch directory, also those of programs that are meant to die; a test
+  # that wants another place says so behind this. Reports that a program leaves while it runs are in
+  # cuwarden-UID there.
+  [ "$with_preload" = 0 ] ||
+    settings+=("LD_PRELOAD=$library" "CUWARDEN_LIVE=$scratch/live-files" "TMPDIR=$scratch")
   while [ $# -gt 0 ] && [[ $1 =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; do
     settings+=("$1")
     shift
