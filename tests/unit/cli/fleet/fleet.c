@@ -270,9 +270,10 @@ Test(fleet, unreadable_directory_is_not_an_empty_one)
 
 Test(fleet, directory_that_has_gone_has_no_files)
 {
-    const char *gone = "/tmp/cuwarden-fleet.gone";
+    const char *gone = path;
     struct cw_fleet_choice none = {.directory = &gone, .directories = 1};
 
+    snprintf(path, sizeof(path), "%s/gone", directory);
     cr_assert_eq(cw_fleet_look(&fleet, &none), 0);
     cr_expect_eq(fleet.count, 0);
     cr_expect_eq(fleet.unreadable, 0);
