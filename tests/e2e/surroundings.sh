@@ -18,12 +18,17 @@ left_out()
   echo "LEFT OUT: $1: $2" >&2
 }
 
+# "${apart[@]}" COMMAND...: with mounts of its own, as root. Root needs no user namespace for that, in which directories of other users
+# would be closed to it.
+apart=(unshare --mount)
+{ [ "$EUID" = 0 ] && "${apart[@]}" true 2>/dev/null; } || apart+=(--map-root-user)
+
 # can_try PART COMMAND...: it succeeds here; else PART is left out, with what it says.
 can_try()
 {
   local said
   said=$("${@:2}" 2>&1 >/dev/null </dev/null) && return
-  said=$(head -n 1 <<<"$said")
+  said=$(sed "s/^.*: line [0-9]*: //;q" <<<"$said")
   left_out "$1" "${said:-not here: ${*:2}}"
   return 1
 }
