@@ -67,6 +67,7 @@ for name in $(compgen -e | grep -E '^(CUWARDEN|CUSIM|NVTX|PYTORCH|PYTEST|PYTHON|
   unset "$name"
 done
 unset LD_PRELOAD
+PATH=$PATH:/usr/sbin:/sbin # not every user has them there
 
 # The tests of tests/gpu run over the machine's own driver, all others over the simulated one.
 test_dir=$(basename "$(cd "$(dirname "$0")" && pwd)")

@@ -28,7 +28,8 @@ can_try()
 {
   local said
   said=$("${@:2}" 2>&1 >/dev/null </dev/null) && return
-  said=$(sed "s/^.*: line [0-9]*: //;q" <<<"$said")
+  said=${said%%$'\n'*}
+  said=${said#*: line [0-9]*: } # where the shell says it
   left_out "$1" "${said:-not here: ${*:2}}"
   return 1
 }
