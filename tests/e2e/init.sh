@@ -62,8 +62,8 @@ command=$abs_top_builddir/src/cuwarden
 sim_dir=$abs_top_builddir/tests/sim/lib
 victim_dir=$abs_top_builddir/tests/e2e/victims
 
-# Nothing of the caller's environment steers the library or the simulated GPU, or what programs print.
-for name in $(compgen -e | grep -E '^(CUWARDEN|CUSIM|NVTX|PYTORCH|PYTEST|PYTHON|UCX)_|^(COLUMNS|NO_COLOR|PYTHON[A-Z]+)$'); do
+# Nothing of the caller's environment steers the library or the simulated GPU.
+for name in $(compgen -e | grep -E '^(CUWARDEN|CUSIM)_'); do
   unset "$name"
 done
 unset LD_PRELOAD
@@ -76,8 +76,8 @@ if [ "$test_dir" = gpu ]; then
   driver_dir=
 else
   unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH
-  # What a platform sets in its containers is a limit.
-  for name in $(compgen -e | grep -E '^(NVIDIA_GPU_|CUDA_DEVICE_MEMORY_|CUDA_MPS_|CUDA_INJECTION)'); do
+  # What a platform sets in its containers is a limit; and nothing steers what programs load and print.
+  for name in $(compgen -e | grep -E '^(NVIDIA_GPU_|CUDA_DEVICE_MEMORY_|CUDA_MPS_|CUDA_INJECTION|NVTX_|PYTORCH_|PYTEST_|UCX_)|^(COLUMNS|NO_COLOR|PYTHON[A-Z]+)$'); do
     unset "$name"
   done
 fi
