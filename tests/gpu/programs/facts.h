@@ -26,6 +26,7 @@
     MORE(destroy, "cuCtxDestroy_v2", (void *))                                                     \
     MORE(id, "cuCtxGetId", (void *, unsigned long long *))                                         \
     MORE(current_device, "cuCtxGetDevice", (int *))                                                \
+    MORE(exchange_mode, "cuThreadExchangeStreamCaptureMode", (int *))                              \
     MORE(alloc_pitch, "cuMemAllocPitch_v2", (cu_block *, size_t *, size_t, size_t, unsigned))      \
     MORE(copy_peer, "cuMemcpyPeerAsync", (cu_block, void *, cu_block, void *, size_t, void *))     \
     MORE(default_pool, "cuDeviceGetDefaultMemPool", (void **, int))                                \

@@ -129,6 +129,20 @@ static int try_elsewhere(int (*call)(void))
     return elsewhere.result;
 }
 
+static int (*relaxed_call)(void);
+
+/* In a thread whose own mode is CU_STREAM_CAPTURE_MODE_RELAXED meanwhile. */
+static int call_relaxed(void)
+{
+    int mode = 2, result;
+
+    if (more.exchange_mode(&mode) != 0)
+        return -1;
+    result = relaxed_call();
+    more.exchange_mode(&mode);
+    return result;
+}
+
 static int try_alloc_elsewhere(void)
 {
     return try_elsewhere(try_alloc);
@@ -147,6 +161,27 @@ static int try_query_elsewhere(void)
 static int try_record_elsewhere(void)
 {
     return try_elsewhere(try_record_context);
+}
+
+static int try_relaxed_elsewhere(int (*call)(void))
+{
+    relaxed_call = call;
+    return try_elsewhere(call_relaxed);
+}
+
+static int try_alloc_relaxed(void)
+{
+    return try_relaxed_elsewhere(try_alloc);
+}
+
+static int try_free_relaxed(void)
+{
+    return try_relaxed_elsewhere(try_free);
+}
+
+static int try_query_relaxed(void)
+{
+    return try_relaxed_elsewhere(try_query);
 }
 
 static const struct {
@@ -173,6 +208,9 @@ static const struct {
     {"cuMemFree-in-another-thread", try_free_elsewhere},
     {"cuEventQuery-in-another-thread", try_query_elsewhere},
     {"cuCtxRecordEvent-in-another-thread", try_record_elsewhere},
+    {"cuMemAlloc-in-a-relaxed-thread", try_alloc_relaxed},
+    {"cuMemFree-in-a-relaxed-thread", try_free_relaxed},
+    {"cuEventQuery-in-a-relaxed-thread", try_query_relaxed},
 };
 
 static void try_in(int mode, const char *mode_name, size_t n)
