@@ -12,6 +12,7 @@
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
 #include "core/device/vmm.h"
+#include "core/pool/free_batch.h"
 #include "core/pool/pool.h"
 
 static const struct cw_buffer_ops *driver;
@@ -182,10 +183,10 @@ static int copy(uint64_t to, const struct cw_buffer_memory *from, const struct c
 static void free_old(uint64_t old, const struct cw_buffer_keep *keep)
 {
     if (!keep->waits)
-        cw_pool_batch_begin();
+        cw_free_batch_begin();
     driver->free(old);
     if (!keep->waits)
-        cw_pool_batch_leave();
+        cw_free_batch_leave();
 }
 
 /* The old block is freed only once the copy has been ordered; that it cannot be freed is no failure

@@ -11,7 +11,7 @@
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
 #include "core/device/context.h"
-#include "core/pool/pool.h"
+#include "core/pool/free_batch.h"
 #include "core/process/host.h"
 
 /* ---- batches ---- */
@@ -21,7 +21,7 @@ int cw_api_batch_begin(void)
     int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
-        cw_pool_batch_begin();
+        cw_free_batch_begin();
     return error;
 }
 
@@ -33,7 +33,7 @@ int cw_api_batch_end(void)
     if (error != CUWARDEN_OK)
         return error;
     depth = cw_api_enter();
-    error = cw_pool_batch_end(&code);
+    error = cw_free_batch_end(&code);
     cw_api_leave(depth);
     if (error != 0)
         return cw_api_fail(CUWARDEN_UNBALANCED, "this thread has no batch to end");

@@ -254,6 +254,11 @@ static int driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], uns
     return 0;
 }
 
+static int exchange_capture_mode(int mode)
+{
+    return mode;
+}
+
 static int driver_pool_use(uint64_t pool, uint64_t *out_held, uint64_t *out_used)
 {
     (void)pool;
@@ -272,6 +277,7 @@ const struct cw_driver_ops cw_replay_ops = {
     .now_ns = now_ns,
     .exact_ns = exact_ns,
     .work_ns = work_ns,
+    .exchange_capture_mode = exchange_capture_mode,
     .context_current = context_current,
     .has_context_ids = has_context_ids,
     .context_identity = context_identity,

@@ -146,27 +146,33 @@ void cw_pool_context_thread_ends(void)
         cw_pool_context_leave_driver(cw_thread.freeing, 0);
 }
 
-int cw_pool_context_enter_free(struct cw_pool_context *pool_context)
+unsigned cw_pool_context_enter_free(struct cw_pool_context *pool_context, int is_owed)
 {
+    uint32_t beside = is_owed ? CW_GATE_ALL : 0;
+    unsigned passed;
+
     atomic_fetch_add(&pool_context->freeing, 1);
-    if (cw_gate_enter_wait()) {
+    passed = cw_gate_enter_wait_beside(beside);
+    if (passed != 0 && atomic_load(&pool_context->state) == CW_POOL_CONTEXT_OPEN) {
         cw_pool_context_enter_driver(pool_context);
-        return 1;
+        return passed;
     }
+    if (passed != 0)
+        cw_gate_leave_wait_beside(passed);
     atomic_fetch_sub(&pool_context->freeing, 1);
     return 0;
 }
 
-void cw_pool_context_leave_free(struct cw_pool_context *pool_context)
+void cw_pool_context_leave_free(struct cw_pool_context *pool_context, unsigned passed)
 {
     cw_pool_context_leave_driver(pool_context, 1);
-    cw_gate_leave_wait();
+    cw_gate_leave_wait_beside(passed);
     atomic_fetch_sub(&pool_context->freeing, 1);
 }
 
 /* The gate, which is closed, waits only some milliseconds for calls that wait for the device. A
  * free after the end would hit whatever has the address or the handle by then. */
-static void wait_for_frees(const struct cw_pool_context *pool_context)
+void cw_pool_context_await_frees(const struct cw_pool_context *pool_context)
 {
     uint64_t deadline;
     unsigned turns = 0;
@@ -182,7 +188,6 @@ void cw_pool_context_close(struct cw_pool_context *pool_context)
 {
     uint32_t open = CW_POOL_CONTEXT_OPEN; /* else it is closing, or dead and out of the list */
 
-    wait_for_frees(pool_context);
     atomic_compare_exchange_strong(&pool_context->state, &open, CW_POOL_CONTEXT_CLOSING);
 }
 

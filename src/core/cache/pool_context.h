@@ -4,8 +4,9 @@
  *
  * A pool_context is made with its context and lasts as long as the process. It owns the context's
  * pools (core/cache/bucket.h), its events, and the number of the last synchronisation that it has
- * passed. Its state is written with the gate closed (core/process/gate.h) while a context ends:
- * what still comes in then waits in limbo for the outcome. Which pool_contexts are live is a list
+ * passed. Its state says that the context is closing before the end waits for our calls in flight
+ * (core/process/gate.h), so who looks at it inside the gate touches no context that has ended; what
+ * still comes in then waits in limbo for the outcome. Which pool_contexts are live is a list
  * under CW_RANK_POOL.
  *
  * It is not used again for another context. A thread looks it up and goes on with the pointer, or
@@ -102,8 +103,10 @@ uint32_t cw_pool_context_list(struct cw_pool_context **out, uint32_t max);
 /* ---- the life of a context: core/pool/context_life.c says in which order, under no lock ---- */
 
 void cw_pool_context_make(uint32_t context, struct cw_live_context *record);
-/* With the gate closed: waits for frees in it. From now on blocks that come in go to limbo. */
+/* With the gate shut: from now on blocks that come in go to limbo, and no free of ours begins. */
 void cw_pool_context_close(struct cw_pool_context *pool_context);
+/* Those that had begun are over. */
+void cw_pool_context_await_frees(const struct cw_pool_context *pool_context);
 /* Linked idle blocks of a pool_context that is closing wait for the outcome. Returns them if
  * another thread has found out that it is dead: nobody else will forget them. */
 uint32_t cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list);
@@ -136,9 +139,11 @@ static inline struct cw_pool *cw_pool_context_pool(struct cw_pool_context *pool_
 }
 
 /* Around the driver's free of a block of ours, which may wait for the device (cw_gate_enter_wait):
- * the end of this context waits for it, however late it comes to the driver. Enter 0: closed. */
-int cw_pool_context_enter_free(struct cw_pool_context *pool_context);
-void cw_pool_context_leave_free(struct cw_pool_context *pool_context);
+ * the end of this context waits for it, however late it comes to the driver. is_owed: the program
+ * relies on it, so it passes beside whatever keeps the gate shut. Enter 0: the gate is shut, or the
+ * context is closing or dead; else for leave. */
+unsigned cw_pool_context_enter_free(struct cw_pool_context *pool_context, int is_owed);
+void cw_pool_context_leave_free(struct cw_pool_context *pool_context, unsigned passed);
 
 /*
  * Around any free by the driver, of ours or the program's. It waits for the context's work, and

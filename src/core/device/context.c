@@ -205,11 +205,14 @@ static void begin_to_close(uint32_t context)
 {
     uint32_t live = CW_CONTEXT_LIVE; /* another thread may have ended it meanwhile */
 
-    cw_gate_close();
+    cw_gate_shut(CW_GATE_END);
     atomic_compare_exchange_strong(&context_at(context)->state, &live, CW_CONTEXT_CLOSING);
     show(context);
     if (listener != NULL)
         listener->closing(context);
+    cw_gate_settle(); /* who comes later finds it closing */
+    if (listener != NULL)
+        listener->closed(context);
     cw_epoch_advance();
 }
 
@@ -290,14 +293,15 @@ static void tell_others(uint32_t context)
 static uint32_t discover(uint64_t handle)
 {
     struct cw_context_facts facts;
+    unsigned passed = cw_gate_enter_beside(CW_GATE_ALL);
     uint64_t now = now_ns();
     uint32_t context;
     int rc;
 
-    if (!cw_gate_enter())
+    if (passed == 0)
         return 0;
     rc = cw_context_ops->context_facts(handle, &facts);
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
     if (rc != 0)
         return 0;
     cw_lock_acquire(&lock);
@@ -310,8 +314,7 @@ static uint32_t discover(uint64_t handle)
     return context;
 }
 
-/* The current context is not the thread's last one. The epoch is read first: an end meanwhile moves
- * it on. */
+/* The epoch is read first: an end meanwhile moves it on. */
 uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
@@ -433,15 +436,15 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
     return heir;
 }
 
-/* During a capture we may not call the driver, so the message is all that we can do. */
+/* The driver could not be asked, so the message is all that we can do. */
 static void report_parked(const struct cw_context_ending *ending)
 {
     unsigned device = context_at(ending->context)->device;
 
     atomic_fetch_add(&arena->header->device[device].pool.abandoned, ending->parked);
     cw_log(CW_LOG_WARN,
-           "a context of device %u ended while a stream was being captured: %u blocks that the "
-           "program had freed before went with it, and another context may still have used them",
+           "a context of device %u ended, and with it %u blocks that the program had freed: the "
+           "driver could not be asked for them, and another context may still have used them",
            device, ending->parked);
 }
 
@@ -469,16 +472,15 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     if (listener != NULL)
         listener->ended(ending->context, outcome != CW_CONTEXT_KEPT);
     tell_others(heir);
-    if (outcome != CW_CONTEXT_KEPT)
+    if (outcome != CW_CONTEXT_KEPT) {
         cw_tracker_finish_list(cw_tracker_take_context(ending->context), CW_FREE_RECLAIMED);
-    if (outcome != CW_CONTEXT_KEPT)
         cw_capture_context_ended(ending->context);
+    }
     cw_epoch_advance();
-    cw_gate_open();
+    cw_gate_open(CW_GATE_END);
 }
 
-/* The handle of a new context belongs to no other context any more, even if the driver has no
- * ids. */
+/* Its handle is no other context's any more, even if the driver has no ids. */
 void cw_context_created(uint64_t handle, unsigned device)
 {
     uint64_t now = now_ns(), identity = identity_of(handle);
@@ -499,13 +501,12 @@ void cw_context_created(uint64_t handle, unsigned device)
 
 uint32_t cw_context_primary(unsigned device)
 {
-    uint32_t context = 0;
+    uint32_t context;
 
     if (device >= CW_MAX_DEVICES)
         return 0;
     cw_lock_acquire(&lock);
-    if (is_alive(primary[device]))
-        context = primary[device];
+    context = is_alive(primary[device]) ? primary[device] : 0;
     cw_lock_release(&lock);
     return context;
 }
@@ -575,16 +576,16 @@ int cw_context_wait_on(unsigned device)
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && (i = cw_living_next(i)) != 0;) {
-        if (!is_on(context_at(i), device))
-            continue;
-        if (!cw_gate_enter_wait())
+        unsigned passed = cw_gate_enter_wait_beside(CW_GATE_ENDS | CW_GATE_POOLS);
+
+        if (passed == 0)
             return -1;
-        rc = cw_session.ops->context_wait(cw_context_name(context_at(i)));
-        cw_gate_leave_wait();
-        if (rc != 0 && !cw_context_is_there(context_at(i)))
-            rc = 0;
+        if (is_on(context_at(i), device)) /* inside, where its end waits for us */
+            rc = cw_session.ops->context_wait(cw_context_name(context_at(i)));
+        cw_gate_leave_wait_beside(passed);
+        rc = rc != 0 && cw_context_is_there(context_at(i)) ? -1 : 0;
     }
-    return rc == 0 ? 0 : -1;
+    return rc;
 }
 
 struct cw_context_name cw_context_on(unsigned device)

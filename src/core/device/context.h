@@ -30,14 +30,16 @@ void cw_context_reset(void);
 struct cw_context_listener {
     /* The context is new and has a record. */
     void (*made)(uint32_t context, struct cw_live_context *record);
-    /* Before its end, with the gate open. Blocks that the program has freed and other contexts may
+    /* Before its end. Blocks that the program has freed and other contexts may
      * still use go through the driver's own free, which waits for those contexts, as the program's
-     * free would have. Waits for work of the context itself. Returns how many blocks had to stay
-     * because a capture runs. */
+     * free would have. Waits for work of the context itself. Returns how many blocks had to stay:
+     * the process ends, too. */
     uint32_t (*drain)(uint32_t context);
-    /* Before the driver is asked to end it, with the gate closed: the pool must serve nothing from
-     * it any more. */
+    /* Before the driver is asked to end it, with the gate shut: no call of ours begins that
+     * concerns it, and the pool serves nothing from it any more. */
     void (*closing)(uint32_t context);
+    /* And once no such call is in flight: what is idle there is out of everybody's hands. */
+    void (*closed)(uint32_t context);
     /* After the driver has answered, with the gate closed. gone: the context's memory is freed. */
     void (*ended)(uint32_t context, int gone);
 };

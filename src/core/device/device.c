@@ -272,24 +272,26 @@ void cw_device_sample_at(uint64_t now_ns, uint32_t api)
     cw_gate_leave();
 }
 
-static int sample_now(uint8_t ordinal, uint32_t api, uint64_t *out_free)
+/* beside: kinds of reasons for the gate to be shut (core/process/gate.h). */
+static int sample_now(uint8_t ordinal, uint32_t api, uint32_t beside, uint64_t *out_free)
 {
     struct cw_context_name context = {0};
     uint8_t current;
     int is_here = cw_context_current(&current) != 0 && current == ordinal;
+    unsigned passed = cw_gate_enter_beside(beside);
     int rc = -1;
 
-    if (!cw_gate_enter())
+    if (passed == 0)
         return -1;
-    if (!is_here) /* inside the gate: there it cannot end */
+    if (!is_here || beside != 0) /* inside the gate: there it cannot end */
         context = cw_context_on(ordinal);
-    if (is_here || context.handle != 0)
+    if ((is_here && beside == 0) || context.handle != 0)
         rc = ask(ordinal, context, api, out_free);
     if (rc == 0) {
         set_sample_time(ordinal, cw_session_now());
         cw_driver_pool_sample(ordinal);
     }
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
     return rc;
 }
 
@@ -297,12 +299,12 @@ int cw_device_sample_now(uint8_t ordinal, uint32_t api)
 {
     uint64_t free_bytes;
 
-    return sample_now(ordinal, api, &free_bytes);
+    return sample_now(ordinal, api, 0, &free_bytes);
 }
 
 int cw_device_ask_free(uint8_t ordinal, uint64_t *out_free)
 {
-    return sample_now(ordinal, 0, out_free);
+    return sample_now(ordinal, 0, cw_gate_kinds_apart() | CW_GATE_ENDS, out_free);
 }
 
 void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)

@@ -84,12 +84,12 @@ void cw_driver_pool_remove_begin(uint64_t pool)
         break;
     }
     cw_lock_release(&lock);
-    cw_gate_close(); /* a query may have found it, for example as the device's current pool */
+    cw_gate_close(CW_GATE_POOL); /* a query may have found it, for example as the current one */
 }
 
 void cw_driver_pool_remove_end(void)
 {
-    cw_gate_open();
+    cw_gate_open(CW_GATE_POOL);
 }
 
 /* The pools of a device, its own and those that the program made, each once. Inside the gate. */
@@ -166,10 +166,15 @@ void cw_driver_pool_sample(uint8_t device)
 
 void cw_driver_pool_refresh(uint8_t device)
 {
-    if (!is_used(device) || !cw_gate_enter())
+    unsigned passed;
+
+    if (!is_used(device))
+        return;
+    passed = cw_gate_enter_beside(cw_gate_kinds_apart() | CW_GATE_ENDS);
+    if (passed == 0)
         return;
     cw_driver_pool_sample(device);
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
 }
 
 static uint64_t trim(uint64_t pool)
@@ -185,15 +190,18 @@ static uint64_t trim(uint64_t pool)
 uint64_t cw_driver_pool_trim(uint8_t device)
 {
     uint64_t pool[CW_DRIVER_POOLS + POOLS_MAX], bytes = 0;
-    unsigned pools;
+    unsigned pools, passed;
 
-    if (!is_used(device) || !cw_gate_enter())
+    if (!is_used(device))
+        return 0;
+    passed = cw_gate_enter_beside(cw_gate_kinds_apart() | CW_GATE_ENDS);
+    if (passed == 0)
         return 0;
     pools = list(device, pool);
     for (unsigned i = 0; i < pools; i++)
         bytes += trim(pool[i]);
     cw_driver_pool_sample(device);
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
     return bytes;
 }
 

@@ -30,6 +30,8 @@ struct capture {
     struct cw_map_entry map; /* by stream, see capture_key */
     uint64_t number;
     uint32_t context;
+    uint32_t tid; /* of the thread that began it */
+    int is_global;
 };
 
 /* CU_STREAM_PER_THREAD: one handle that means another stream on each thread. */
@@ -46,6 +48,7 @@ void cw_graph_reset(void)
     nodes = execs = captures = (struct cw_map){0};
     atomic_store(&memory_nodes_seen, 0);
     atomic_store(&cw_gate_captures, 0);
+    atomic_store(&cw_gate_global_captures, 0);
 }
 
 void cw_graph_node_added(const struct cw_request *request, uint32_t site)
@@ -179,7 +182,7 @@ static uint64_t capture_key(uint64_t stream)
 
 void cw_capture_begin(void)
 {
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
 }
 
 static struct capture *find_capture_locked(uint64_t stream)
@@ -201,10 +204,25 @@ static struct capture *add_capture_locked(uint64_t stream)
     return capture;
 }
 
-void cw_capture_started(uint64_t stream, uint32_t context, int started)
+static void set_global_locked(struct capture *capture, int is_global)
 {
+    atomic_fetch_add(&cw_gate_global_captures, is_global - capture->is_global);
+    capture->is_global = is_global;
+}
+
+static void remove_capture_locked(struct capture *capture)
+{
+    set_global_locked(capture, 0);
+    cw_map_remove(&captures, &capture->map);
+    cw_mem_free(capture, sizeof(*capture));
+    atomic_fetch_sub(&cw_gate_captures, 1);
+}
+
+void cw_capture_started(uint64_t stream, uint32_t context, enum cw_capture_start start)
+{
+    uint32_t tid = cw_thread_tid();
     struct capture *capture = NULL;
-    int is_new = 0;
+    int started = start != CW_CAPTURE_FAILED, is_new = 0;
 
     if (started && stream == STREAM_PER_THREAD)
         cw_thread_slot(); /* asked for, so that the thread's end is told */
@@ -217,11 +235,13 @@ void cw_capture_started(uint64_t stream, uint32_t context, int started)
     }
     if (capture != NULL) {
         capture->context = context;
+        capture->tid = tid;
         capture->number = ++begun;
+        set_global_locked(capture, start == CW_CAPTURE_GLOBAL);
     }
     cw_lock_release(&lock);
     if (!is_new)
-        cw_gate_open();
+        cw_gate_open(CW_GATE_CAPTURE);
 }
 
 uint64_t cw_capture_find(uint64_t stream)
@@ -238,6 +258,32 @@ uint64_t cw_capture_find(uint64_t stream)
     return number;
 }
 
+struct own_captures {
+    uint32_t tid;
+    int is_any;
+};
+
+static void look_for_own(struct cw_map_entry *entry, void *arg)
+{
+    struct own_captures *own = arg;
+
+    own->is_any |= ((struct capture *)entry)->tid == own->tid;
+}
+
+int cw_capture_allows_help(void)
+{
+    struct own_captures own = {.tid = cw_thread_tid()};
+
+    if (!cw_gate_is_capturing())
+        return 1;
+    if (atomic_load(&cw_gate_global_captures) > 0)
+        return 0;
+    cw_lock_acquire(&lock);
+    cw_map_visit(&captures, look_for_own, &own);
+    cw_lock_release(&lock);
+    return !own.is_any;
+}
+
 void cw_capture_ended(uint64_t stream, uint64_t number)
 {
     struct capture *capture;
@@ -248,14 +294,11 @@ void cw_capture_ended(uint64_t stream, uint64_t number)
     capture = find_capture_locked(stream);
     if (capture != NULL && capture->number != number)
         capture = NULL;
-    if (capture != NULL) {
-        cw_map_remove(&captures, &capture->map);
-        cw_mem_free(capture, sizeof(*capture));
-        atomic_fetch_sub(&cw_gate_captures, 1);
-    }
+    if (capture != NULL)
+        remove_capture_locked(capture);
     cw_lock_release(&lock);
     if (capture != NULL)
-        cw_gate_open();
+        cw_gate_open(CW_GATE_CAPTURE);
 }
 
 void cw_capture_thread_ends(void)
@@ -275,9 +318,7 @@ static void drop_capture(struct cw_map_entry *entry, void *arg)
 
     if (capture->context != ended->context)
         return;
-    cw_map_remove(&captures, entry);
-    cw_mem_free(capture, sizeof(*capture));
-    atomic_fetch_sub(&cw_gate_captures, 1);
+    remove_capture_locked(capture);
     ended->captures++;
 }
 
@@ -291,5 +332,5 @@ void cw_capture_context_ended(uint32_t context)
     cw_map_visit(&captures, drop_capture, &ended);
     cw_lock_release(&lock);
     while (ended.captures-- > 0)
-        cw_gate_open();
+        cw_gate_open(CW_GATE_CAPTURE);
 }

@@ -46,7 +46,17 @@ void cw_graph_launched(uint64_t exec, uint64_t now_ns);
  * the driver for its own answer.
  */
 void cw_capture_begin(void);
-void cw_capture_started(uint64_t stream, uint32_t context, int started);
+
+/* What a capture prohibits other threads. */
+enum cw_capture_start {
+    CW_CAPTURE_FAILED, /* there is none */
+    CW_CAPTURE_GLOBAL, /* what might be unsafe, unless they are in another mode themselves */
+    CW_CAPTURE_APART,  /* nothing */
+};
+void cw_capture_started(uint64_t stream, uint32_t context, enum cw_capture_start start);
+/* 1 if a request of the calling thread that has found no memory may be helped: none of the captures
+ * that run is global, and it has begun none of them. */
+int cw_capture_allows_help(void);
 /* The number of the stream's capture; 0: none is known. */
 uint64_t cw_capture_find(uint64_t stream);
 /* The capture with this number; that of another, and 0: nothing. */

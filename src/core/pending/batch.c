@@ -108,7 +108,8 @@ int cw_batch_may_record(const struct cw_batch *batch)
     int count = contexts_to_pass(batch, pool_context);
 
     for (int i = 0; i < count; i++)
-        if (cw_pool_context_is_in_free(pool_context[i]))
+        if (cw_pool_context_is_in_free(pool_context[i]) ||
+            atomic_load(&pool_context[i]->state) == CW_POOL_CONTEXT_CLOSING)
             return 0;
     return 1;
 }
@@ -178,6 +179,8 @@ int cw_batch_query(struct cw_batch *batch)
         if (mark->event == 0 || atomic_load(&mark->pool_context->state) == CW_POOL_CONTEXT_DEAD ||
             atomic_load(&mark->pool_context->synced) > batch->stamp)
             continue;
+        if (atomic_load(&mark->pool_context->state) == CW_POOL_CONTEXT_CLOSING)
+            return 0; /* how that ends is for a later look */
         passed =
             cw_session.ops->event_query(cw_context_name(mark->pool_context->record), mark->event);
         count_on(mark->pool_context, 1);

@@ -83,8 +83,8 @@ void cw_batch_append(struct cw_batch *batch, uint32_t block, uint64_t stamp);
 /* 1 if no event is needed: every live context has been waited for since. */
 int cw_batch_is_passed(const struct cw_batch *batch);
 
-/* Inside the gate. 0: a context that has to pass a point may not be asked for one now
- * (cw_pool_context_is_in_free). */
+/* Inside the gate. 0: a context that has to pass a point may not be asked for one now: a thread is
+ * in a free there (cw_pool_context_is_in_free), or it is closing. */
 int cw_batch_may_record(const struct cw_batch *batch);
 /* Inside the gate: marks a point in each context that has to pass one. 0, or -1 when a context gave
  * no event. */

@@ -101,29 +101,33 @@ static CW_INLINE void put_event(struct cw_pool_context *pool_context, uint64_t e
         cw_pool_context_release_event(pool_context, event);
 }
 
-/* Past the gate, once. */
+/* Past the gate, once: the event was recorded outside of a capture. */
 static enum cw_patience ask(struct cw_pool_context *pool_context, uint64_t event)
 {
+    unsigned way = cw_gate_enter_beside(CW_GATE_ALL);
     int passed = -1;
 
-    if (!cw_gate_enter())
+    if (way == 0)
         return CW_PATIENCE_CUT;
     if (cw_pool_context_is_usable(pool_context))
         passed = cw_session.ops->event_query(cw_context_name(pool_context->record), event);
-    cw_gate_leave();
+    cw_gate_leave_beside(way);
     return passed == 1 ? CW_PATIENCE_PASSED : passed == 0 ? CW_PATIENCE_BUSY : CW_PATIENCE_REFUSED;
 }
+
+/* Other contexts may end, or pools. */
+#define BESIDE (CW_GATE_ENDS | CW_GATE_POOLS)
 
 /* BUSY without an event: a thread is in the driver's free of a block of the context; is_moving: a
  * short one. */
 static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, int is_moving,
-                                        uint64_t *out_event, int *out_code)
+                                        uint32_t beside, uint64_t *out_event, int *out_code)
 {
     int passed = CW_EVENT_REFUSED, is_refused = 0;
 
     *out_event = 0;
     *out_code = 0;
-    if (CW_UNLIKELY(!cw_gate_enter()))
+    if (CW_UNLIKELY(beside == 0 ? !cw_gate_enter() : cw_gate_enter_beside(beside) == 0))
         return CW_PATIENCE_SHUT;
     if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
         cw_gate_leave();
@@ -159,8 +163,8 @@ static enum cw_patience begin_again(struct cw_pool_context *pool_context, uint32
     enum cw_patience found;
 
     *passed = atomic_load(&pool_context->passed);
-    found = begin(pool_context, *passed != before && !cw_patience_is_over(pool_context), out_event,
-                  out_code);
+    found = begin(pool_context, *passed != before && !cw_patience_is_over(pool_context), BESIDE,
+                  out_event, out_code);
     return found == CW_PATIENCE_SHUT ? CW_PATIENCE_CUT : found;
 }
 
@@ -223,7 +227,7 @@ CW_HOT enum cw_patience cw_patience_wait(struct cw_pool_context *pool_context, i
                                          struct cw_free_probe *out_probe)
 {
     uint64_t ticket = begin_ticket(), event;
-    enum cw_patience found = begin(pool_context, 0, &event, out_code);
+    enum cw_patience found = begin(pool_context, 0, 0, &event, out_code);
 
     if (CW_UNLIKELY(found == CW_PATIENCE_BUSY)) {
         uint64_t late = event; /* else the usual one would have to lie in memory */
@@ -239,6 +243,30 @@ CW_HOT enum cw_patience cw_patience_wait(struct cw_pool_context *pool_context, i
         cw_batch_sync_end(pool_context, ticket);
     if (cw_patience_is_over(pool_context))
         cw_patience_renew(pool_context);
+    return found;
+}
+
+/* Those who free need not wait so long: to them the context is busy meanwhile. */
+enum cw_patience cw_patience_wait_on(struct cw_pool_context *pool_context, int *out_code)
+{
+    uint64_t ticket = cw_batch_sync_begin(), event, end = cw_session_now() + CW_PATIENCE_NS;
+    uint32_t passed = atomic_load(&pool_context->passed);
+    enum cw_patience found = begin(pool_context, 0, BESIDE, &event, out_code);
+    unsigned turns = 0;
+
+    while (found == CW_PATIENCE_BUSY) {
+        if (cw_session_now() >= end)
+            cw_patience_end(pool_context);
+        cw_lock_doze(&turns);
+        found = event != 0 ? ask(pool_context, event)
+                           : begin_again(pool_context, &passed, &event, out_code);
+    }
+    if (event != 0)
+        put_event(pool_context, event);
+    if (found == CW_PATIENCE_PASSED) {
+        cw_batch_sync_end(pool_context, ticket);
+        cw_patience_renew(pool_context);
+    }
     return found;
 }
 

@@ -6,7 +6,8 @@
  * documented, and may depend on the size: a program whose kernel runs until the host says so, and
  * that frees a small block meanwhile, must not hang where it would not without us. So nothing here
  * waits in the driver. An event of the whole context is recorded and asked about, for 20 ms at
- * most, each time past the gate, so that the start of a capture never meets a wait of ours. While
+ * most, each time past the gate, so that the start of a capture never meets a wait of ours. To ask
+ * on about an event that was recorded before is owed, whatever begins or ends meanwhile. While
  * another thread is inside the driver's free, not even that (cw_pool_context_is_in_free). When the
  * time is over the context is *busy*, and no other free waits for it again until the program has
  * synchronised it, or an event shows that the work it was busy with is done: that of a later free,
@@ -43,7 +44,7 @@
 enum cw_patience {
     CW_PATIENCE_PASSED,  /* all work that the context had is done: counts as a synchronisation */
     CW_PATIENCE_BUSY,    /* it is not, and will not be waited for */
-    CW_PATIENCE_CUT,     /* a capture began, or the context is about to end, meanwhile */
+    CW_PATIENCE_CUT,     /* a capture began, or a context ends, meanwhile */
     CW_PATIENCE_SHUT,    /* the gate is closed, or the context is not usable: nothing was done */
     CW_PATIENCE_REFUSED, /* there are no such events, or the driver gave none */
 };
@@ -56,6 +57,8 @@ void cw_patience_reset(void);
  * NULL, has the event, for cw_patience_learn. */
 enum cw_patience cw_patience_wait(struct cw_pool_context *pool_context, int *out_code,
                                   struct cw_free_probe *out_probe);
+/* The same without a probe, and for as long as the work lasts. */
+enum cw_patience cw_patience_wait_on(struct cw_pool_context *pool_context, int *out_code);
 /* The same in the driver, however long that takes, where there are no events. */
 enum cw_patience cw_patience_wait_inside(struct cw_pool_context *pool_context, int *out_code);
 

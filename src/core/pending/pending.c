@@ -55,7 +55,7 @@ int cw_pending_is_possible(void)
 }
 
 /* A batch in hand, of blocks that no thread holds, goes to the driver's own free. Returns how many
- * blocks wait again, because a capture has begun. */
+ * blocks wait again. */
 static uint32_t release(struct cw_batch *batch, enum cw_release why)
 {
     struct cw_pool_context *pool_context = batch->pool_context;
@@ -194,15 +194,19 @@ enum look { READY_BY_SYNC, READY_BY_EVENT, NOT_YET, FAILED };
 
 static enum look query(struct cw_batch *batch)
 {
+    uint32_t kinds = CW_GATE_ENDS | CW_GATE_POOLS | (batch->recorded ? CW_GATE_CAPTURES : 0);
+    unsigned way = cw_gate_enter_beside(kinds);
     int passed = -1;
 
-    if (!cw_gate_enter())
+    /* Its events were recorded outside of a capture: beside one they may be asked about, though no
+     * more can be recorded. */
+    if (way == 0)
         return NOT_YET;
     if (!batch->recorded && !cw_batch_may_record(batch))
         passed = 0;
     else if (batch->recorded || cw_batch_record(batch) == 0)
         passed = cw_batch_query(batch);
-    cw_gate_leave();
+    cw_gate_leave_beside(way);
     if (passed < 0) {
         cw_context_check_all();
         return FAILED;
@@ -450,11 +454,8 @@ static uint32_t drain_once(struct cw_pool_context *pool_context)
         all = batch->next;
         if (cw_batch_is_passed(batch)) {
             hand_over(batch, LIST, 0);
-        } else if (cw_gate_is_open()) {
-            left += release(batch, CW_RELEASE_CONTEXT);
         } else {
-            left += batch->count;
-            cw_waiting_push(batch, 0);
+            left += release(batch, CW_RELEASE_CONTEXT);
         }
     }
     return left;

@@ -92,9 +92,8 @@ void cw_pending_collect(struct cw_pool_context *pool_context);
  * when memory is short. */
 uint32_t cw_pending_seize(struct cw_pool_context *pool_context);
 
-/* Before a context ends, with the gate open: waits for blocks that only wait for this context; the
- * others go to the driver's own free. Returns how many blocks had to stay because the gate was
- * closed. */
+/* Before a context ends: waits for blocks that only wait for this context; the others go to the
+ * driver's own free, beside whatever keeps the gate shut. Returns how many blocks had to stay. */
 uint32_t cw_pending_drain(struct cw_pool_context *pool_context);
 
 /* The calling thread ends: its batches and its own ready blocks become everybody's. */

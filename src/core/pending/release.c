@@ -13,7 +13,7 @@
 #include "core/pending/waiting.h"
 #include "core/process/session.h"
 
-/* One block; the gate is open. */
+/* One block; inside the gate. */
 static void release_block(struct cw_pool_context *pool_context, struct cw_pool *pool,
                           uint32_t block)
 {
@@ -44,6 +44,20 @@ static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_re
         cw_pressure_relieved(pool->device, bytes);
 }
 
+/* A request waits for the memory, or other contexts may still use what its context would take along
+ * when it ends. Otherwise there is time. */
+static int is_owed(enum cw_release why)
+{
+    return why == CW_RELEASE_OOM || why == CW_RELEASE_CONTEXT;
+}
+
+/* Of a context that is closing the block waits for the outcome; of a dead one it is forgotten. */
+static void wait_again(struct cw_pool_context *pool_context, uint32_t block)
+{
+    atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
+    cw_waiting_add(pool_context, block);
+}
+
 /* *out_left: how many blocks wait again. */
 static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list,
                              enum cw_release why, uint32_t *out_left)
@@ -54,23 +68,16 @@ static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list
     while (list != 0) {
         struct cw_pool *pool = cw_pool_context_pool(pool_context, cw_tracker_at(list)->class);
         uint32_t next = cw_tracker_next(list);
+        unsigned passed = cw_pool_context_enter_free(pool_context, is_owed(why));
 
-        if (cw_pool_context_enter_free(pool_context)) {
-            int dead = atomic_load(&pool_context->state) == CW_POOL_CONTEXT_DEAD;
-
+        if (passed != 0) {
             bytes = cw_tracker_held(list);
-            if (!dead)
-                release_block(pool_context, pool, list);
-            cw_pool_context_leave_free(pool_context);
-            if (dead) { /* the memory went with the context */
-                cw_pool_context_forget(pool_context, list);
-                return sum;
-            }
+            release_block(pool_context, pool, list);
+            cw_pool_context_leave_free(pool_context, passed);
             sum += bytes;
             count_release(pool, bytes, why);
         } else {
-            atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
-            cw_waiting_add(pool_context, list);
+            wait_again(pool_context, list);
             ++*out_left;
         }
         list = next;

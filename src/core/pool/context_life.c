@@ -58,9 +58,17 @@ static void closing(uint32_t context)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
+    if (pool_context != NULL)
+        cw_pool_context_close(pool_context);
+}
+
+static void closed(uint32_t context)
+{
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
+
     if (pool_context == NULL)
         return;
-    cw_pool_context_close(pool_context);
+    cw_pool_context_await_frees(pool_context);
     clear(pool_context);
 }
 
@@ -93,4 +101,4 @@ static void ended(uint32_t context, int gone)
 }
 
 const struct cw_context_listener cw_context_life_listener = {
-    .made = made, .drain = drain, .closing = closing, .ended = ended};
+    .made = made, .drain = drain, .closing = closing, .closed = closed, .ended = ended};

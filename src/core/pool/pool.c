@@ -419,6 +419,16 @@ static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypa
     return CW_POOL_DRIVER;
 }
 
+static CW_NOINLINE enum cw_pool_free pass_late(const struct cw_pool *pool, enum cw_bypass why,
+                                               uint64_t key, uint32_t index, uint32_t api,
+                                               const struct cw_free_probe *probe,
+                                               struct cw_request_free *out)
+{
+    pass_to_driver(pool, why, key, index, api, probe, out);
+    out->is_late = 1;
+    return CW_POOL_DRIVER;
+}
+
 static CW_INLINE enum cw_pool_free keep(struct cw_pool *pool, struct cw_leaving *leaving,
                                         struct cw_live_block *block, uint32_t api)
 {
@@ -453,10 +463,13 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     probe.context = 0;
     if (CW_UNLIKELY(!leaving.is_ready))
         leaving.stamp = cw_batch_stamp();
-    if (CW_LIKELY(waits && why == CW_NO_OBSTACLE))
+    if (CW_LIKELY(waits && why == CW_NO_OBSTACLE)) {
         why = cw_strict_wait(pool_context, block, self.events, &leaving, &probe, out_wait);
-    else if (why == CW_NO_OBSTACLE && cw_patience_is_over(pool_context))
+        if (CW_UNLIKELY(why != CW_NO_OBSTACLE))
+            return pass_late(pool, why, key, index, api, &probe, out);
+    } else if (why == CW_NO_OBSTACLE && cw_patience_is_over(pool_context)) {
         tell_put_off(pool_context);
+    }
     if (CW_UNLIKELY(why != CW_NO_OBSTACLE))
         return pass_to_driver(pool, why, key, index, api, &probe, out);
     return keep(pool, &leaving, block, api);
@@ -518,42 +531,6 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_freeing how, uint64_t key, uint32_
     }
     return CW_LIKELY(how == pool_frees(block)) ? free_claimed(block, index, key, api, out, out_wait)
                                                : ask_driver(how, key, index, out);
-}
-
-/* ---- batches ---- */
-
-void cw_pool_batch_begin(void)
-{
-    if (cw_thread.batches < UINT16_MAX)
-        cw_thread.batches++;
-}
-
-int cw_pool_batch_leave(void)
-{
-    if (cw_thread.batches == 0)
-        return -1;
-    cw_thread.batches--;
-    return 0;
-}
-
-int cw_pool_batch_end(int *out_code)
-{
-    struct cw_pool_context *pool_context;
-    uint8_t device;
-
-    *out_code = 0;
-    if (cw_pool_batch_leave() != 0)
-        return -1;
-    if (cw_thread.batches != 0 || !cw_session_is_armed() || !self.on || self.deferred ||
-        !cw_batch_is_any())
-        return 0;
-    pool_context = cw_pool_context_of(cw_context_current(&device));
-    if (pool_context == NULL ||
-        cw_patience_wait(pool_context, out_code, NULL) != CW_PATIENCE_PASSED)
-        return 0;
-    cw_pending_harvest(pool_context, 0, CW_SEARCH_HARVEST, 1);
-    cw_reclaim_look();
-    return 0;
 }
 
 /* ---- synchronisations of the program ---- */

@@ -65,14 +65,6 @@ enum cw_pool_free {
 enum cw_pool_free cw_pool_free(enum cw_freeing how, uint64_t key, uint32_t api,
                                struct cw_request_free *out, int *out_wait);
 
-/* The calling thread's frees from begin to end do not wait one by one, as with FREE_SYNC=deferred;
- * the end of the outermost waits once, for the current context. Without context events nothing is
- * put off. *out_code: the driver's, of that wait. -1: there is no batch to end. */
-void cw_pool_batch_begin(void);
-int cw_pool_batch_end(int *out_code);
-/* The same without a wait: what was put off stays so. */
-int cw_pool_batch_leave(void);
-
 /* ---- the program's synchronisations of a whole context ---- */
 
 uint64_t cw_pool_sync_begin(void);

@@ -16,13 +16,15 @@
 #include "core/reclaim/sweep.h"
 #include "core/pending/ready.h"
 
-/* Frees a block that got no record. If the gate is closed, the block goes with its context. */
+/* Frees a block that got no record. If the context ends, the block goes with it. */
 static void give_back(const struct cw_pool *pool, uint64_t key)
 {
-    if (!cw_pool_context_enter_free(pool->pool_context))
+    unsigned passed = cw_pool_context_enter_free(pool->pool_context, 1);
+
+    if (passed == 0)
         return;
     cw_session.ops->block_free(cw_context_name(pool->pool_context->record), pool->kind, key);
-    cw_pool_context_leave_free(pool->pool_context);
+    cw_pool_context_leave_free(pool->pool_context, passed);
 }
 
 /* 0; -1: there is no such memory, or a limit is in the way; 1: the driver cannot be asked now. */

@@ -94,8 +94,7 @@ enum cw_bypass cw_strict_end(struct cw_pool_context *pool_context,
         return CW_NO_OBSTACLE;
     case CW_PATIENCE_BUSY:
         return give_up(pool_context, block, leaving, probe);
-    case CW_PATIENCE_CUT:
-        return put_off(pool_context, leaving);
+    case CW_PATIENCE_CUT: /* nothing that was recorded before can be asked about */
     case CW_PATIENCE_SHUT:
         return CW_BYPASS_CAPTURE;
     default:

@@ -15,10 +15,11 @@
  * When it may be called (core/process/gate.h):
  *   any time   also during a capture, and while a context ends: it reads what the driver knows of
  *              the thread, or of a handle.
- *   gated      between cw_gate_enter, which returned 1, and cw_gate_leave. It does not wait for the
- *              device.
- *   waiting    between cw_gate_enter_wait, which returned 1, and cw_gate_leave_wait. It may wait
- * for work of the device for as long as that lasts.
+ *   gated      between cw_gate_enter, or enter_beside, which did not return 0, and the leave of
+ *              that. It does not wait for the device.
+ *   waiting    between cw_gate_enter_wait and leave_wait in the same way. It may wait for work of
+ *              the device for as long as that lasts.
+ * Beside a capture: not event_record, context_poll and context_wait, which name a whole context.
  */
 #ifndef CW_CORE_DRIVER_OPS_H
 #define CW_CORE_DRIVER_OPS_H
@@ -79,6 +80,12 @@ struct cw_driver_ops {
     int (*has_context_ids)(void);
     /* It has events of a whole context (12.5). Without, no event_... is called. */
     int (*has_context_events)(void);
+
+    /* ---- captures: any time ---- */
+
+    /* The calling thread's mode, of enum CUstreamCaptureMode, is `mode` from now on. The mode that
+     * it had; -1: it still has it. */
+    int (*exchange_capture_mode)(int mode);
 
     /* ---- who is who ---- */
 

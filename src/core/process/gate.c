@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "core/process/session.h"
 
 /* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a driver
  * function, also if it loses the processor in between on a machine with too much to do. */
@@ -12,46 +13,120 @@
 #define LET_PASS_NS 1000000
 
 CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
-_Atomic int cw_gate_captures;
+_Atomic int cw_gate_captures, cw_gate_global_captures;
 
 enum count { CALLING, WAITING };
 
-static int is_anybody(enum count which)
+static _Atomic uint32_t *count_at(int slot, enum count which)
 {
-    for (int i = 0; i < CW_SLOTS; i++)
-        if (atomic_load_explicit(which == CALLING ? &cw_slots[i].calling : &cw_slots[i].waiting,
-                                 memory_order_acquire) != 0)
-            return 1;
-    return 0;
+    return which == CALLING ? &cw_slots[slot].calling : &cw_slots[slot].waiting;
 }
 
-static void wait_for_waiters(void)
+/* Who enters later sees the reason, or what it looks at inside: each slot need be seen empty only
+ * once. A query in flight takes some microseconds: yielding the processor is enough. */
+static void wait_for(enum count which, uint64_t within_ns)
 {
-    uint64_t deadline;
+    uint64_t deadline = 0;
     unsigned turns = 0;
 
-    if (!is_anybody(WAITING))
-        return;
-    deadline = cw_clock_ns() + WAITERS_GRACE_NS;
-    while (is_anybody(WAITING) && cw_clock_ns() < deadline)
-        cw_lock_relax(&turns);
+    for (int i = 0; i < CW_SLOTS; i++)
+        while (atomic_load_explicit(count_at(i, which), memory_order_acquire) != 0) {
+            if (within_ns != 0 && deadline == 0)
+                deadline = cw_clock_ns() + within_ns;
+            if (within_ns != 0 && cw_clock_ns() >= deadline)
+                return;
+            cw_lock_relax(&turns);
+        }
 }
 
-void cw_gate_shut(void)
+void cw_gate_shut(enum cw_gate_reason reason)
 {
-    atomic_fetch_add(&cw_gate_reasons, 1);
+    atomic_fetch_add(&cw_gate_reasons, (uint32_t)reason);
     cw_slot_barrier();
 }
 
-void cw_gate_close(void)
+void cw_gate_shut_down(void)
 {
-    unsigned turns = 0;
+    atomic_fetch_or(&cw_gate_reasons, CW_GATE_OVER);
+    cw_slot_barrier();
+}
 
-    cw_gate_shut();
-    /* A query in flight takes some microseconds: yielding the processor is enough. */
-    while (is_anybody(CALLING))
-        cw_lock_relax(&turns);
-    wait_for_waiters();
+void cw_gate_settle(void)
+{
+    cw_slot_barrier();
+    wait_for(CALLING, 0);
+    wait_for(WAITING, WAITERS_GRACE_NS);
+}
+
+void cw_gate_close(enum cw_gate_reason reason)
+{
+    atomic_fetch_add(&cw_gate_reasons, (uint32_t)reason);
+    cw_gate_settle();
+}
+
+/* ---- what is owed ---- */
+
+enum { REFUSED, PASSED, RELAXED }; /* RELAXED + the mode before */
+
+#define MODE_RELAXED 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */
+
+unsigned cw_gate_relax(void)
+{
+    int before;
+
+    if ((atomic_load(&cw_gate_reasons) & CW_GATE_CAPTURES) == 0)
+        return PASSED;
+    before = cw_session.ops->exchange_capture_mode(MODE_RELAXED);
+    return before < 0 ? REFUSED : RELAXED + (unsigned)before;
+}
+
+/* The mode is the program's: a call that has not put it back is made again. */
+void cw_gate_unrelax(unsigned relaxed)
+{
+    int mode = (int)(relaxed - RELAXED);
+
+    if (relaxed >= RELAXED && cw_session.ops->exchange_capture_mode(mode) < 0)
+        cw_session.ops->exchange_capture_mode(mode);
+}
+
+static unsigned enter_beside(enum count which, uint32_t kinds)
+{
+    unsigned slot = cw_thread_slot(), passed = REFUSED;
+
+    cw_gate_count_up(count_at((int)slot, which), slot == 0);
+    if ((atomic_load(&cw_gate_reasons) & ~kinds) == 0)
+        passed = cw_gate_relax();
+    if (passed == REFUSED)
+        cw_gate_count_down(count_at((int)slot, which), slot == 0);
+    return passed;
+}
+
+static void leave_beside(enum count which, unsigned passed)
+{
+    unsigned slot = cw_thread_slot();
+
+    cw_gate_unrelax(passed);
+    cw_gate_count_down(count_at((int)slot, which), slot == 0);
+}
+
+unsigned cw_gate_enter_beside(uint32_t kinds)
+{
+    return enter_beside(CALLING, kinds);
+}
+
+void cw_gate_leave_beside(unsigned passed)
+{
+    leave_beside(CALLING, passed);
+}
+
+unsigned cw_gate_enter_wait_beside(uint32_t kinds)
+{
+    return enter_beside(WAITING, kinds);
+}
+
+void cw_gate_leave_wait_beside(unsigned passed)
+{
+    leave_beside(WAITING, passed);
 }
 
 /* Who enters after the barrier sees what the caller wrote, so each slot need be seen empty only
@@ -82,15 +157,16 @@ void cw_gate_thread_ends(void)
     atomic_store(&cw_slots[cw_thread.slot].waiting, 0);
 }
 
-void cw_gate_open(void)
+void cw_gate_open(enum cw_gate_reason reason)
 {
-    atomic_fetch_sub(&cw_gate_reasons, 1);
+    atomic_fetch_sub(&cw_gate_reasons, (uint32_t)reason);
 }
 
 void cw_gate_reset(void)
 {
     atomic_store(&cw_gate_reasons, 0);
     atomic_store(&cw_gate_captures, 0);
+    atomic_store(&cw_gate_global_captures, 0);
     for (int i = 0; i < CW_SLOTS; i++) {
         atomic_store(&cw_slots[i].calling, 0);
         atomic_store(&cw_slots[i].waiting, 0);

@@ -81,6 +81,7 @@ struct cw_request_free {
     enum cw_freeing how;
     uint64_t key;
     uint32_t block; /* 0: not known to us */
+    int is_late;    /* it has waited: a capture may have begun since the program made it */
     struct cw_free_probe probe;
 };
 

@@ -64,14 +64,16 @@ static int host_can_spare(uint64_t bytes)
 
 static enum cw_unserved ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
 {
+    unsigned passed;
     int rc;
 
     if (!host_can_spare(bytes))
         return CW_UNSERVED_HOST;
-    if (!cw_gate_enter())
+    passed = cw_gate_enter_beside(CW_GATE_ALL);
+    if (passed == 0)
         return CW_UNSERVED_UNASKED;
     rc = cw_session.ops->fallback_alloc(device, bytes, out_key);
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
     return rc == 0 ? CW_UNSERVED_COUNT : CW_UNSERVED_DEVICE;
 }
 
@@ -196,15 +198,17 @@ static struct left *take(uint32_t context, uint64_t stamp)
 static int free_by_driver(const struct left *left)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(left->context);
+    unsigned passed;
 
     if (is_gone(left))
         return 0;
-    if (!cw_pool_context_enter_free(pool_context))
+    passed = cw_pool_context_enter_free(pool_context, 0);
+    if (passed == 0)
         return -1;
     if (!is_gone(left))
         cw_session.ops->block_free(cw_context_name(context_of(left->context)), CW_KIND_DEVICE,
                                    left->key);
-    cw_pool_context_leave_free(pool_context);
+    cw_pool_context_leave_free(pool_context, passed);
     return 0;
 }
 

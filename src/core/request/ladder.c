@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
+#include "core/device/graph.h"
 #include "core/account/event.h"
 #include "core/request/fallback.h"
 #include "core/request/neighbours.h"
@@ -24,8 +25,7 @@
 
 /* Without us the program's free would have waited for the device: polling for ready blocks for this
  * long costs nothing extra. */
-#define POLL_NS    UINT64_C(10000000)
-#define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
+#define POLL_NS UINT64_C(10000000)
 /* How many rounds a ladder makes because other threads took what was given back; and how many of
  * these because memory only seems to be free: the device counts it but it may be fragmented, or we
  * count it but its context may be unusable. */
@@ -185,7 +185,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
             return ask_after_all(ladder);
         }
         cw_lock_relax(&turns);
-    } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
+    } while (cw_session_now() < ladder->poll_end_ns && !cw_gate_is_over());
     return CW_LADDER_END;
 }
 
@@ -393,7 +393,6 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
                                     uint32_t *out_block)
 {
     enum cw_ladder_step step;
-    unsigned turns = 0;
 
     *out_block = 0;
     if (cause == CW_CAUSE_BUDGET) {
@@ -407,10 +406,7 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     }
     ladder->cause = (uint8_t)cause;
     want(ladder);
-    /* Another thread is ending a context: the gate will open again. */
-    while (!cw_gate_is_capturing() && !cw_gate_is_open() && turns < GATE_TURNS)
-        cw_lock_relax(&turns);
-    if (cw_gate_is_capturing() || !cw_gate_is_open()) {
+    if (cw_gate_is_over() || !cw_capture_allows_help()) {
         step = exact(ladder, out_block); /* the program's own call, at the size that it asked for */
         if (step == CW_LADDER_END)
             cw_ladder_end(ladder);

@@ -397,7 +397,7 @@ static uint64_t collect(uint8_t device, uint64_t need)
 {
     uint64_t given, now;
 
-    while ((now = cw_clock_ns()) < self.search.end_ns && cw_gate_is_open()) {
+    while ((now = cw_clock_ns()) < self.search.end_ns && !cw_gate_is_over()) {
         unsigned open;
         uint64_t sum = expected(now, &given, &open);
         struct neighbour *next = sum < need ? next_to_ask() : NULL;
@@ -474,7 +474,7 @@ static uint64_t search_and_ask(uint8_t device, uint64_t bytes, int is_all, uint6
 /* 1: another thread has asked meanwhile. */
 static int wait_for_other(uint64_t end_ns)
 {
-    while (atomic_load(&self.busy) && cw_clock_ns() < end_ns && cw_gate_is_open())
+    while (atomic_load(&self.busy) && cw_clock_ns() < end_ns && !cw_gate_is_over())
         rest(POLL_NS);
     return !atomic_load(&self.busy);
 }

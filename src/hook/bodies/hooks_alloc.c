@@ -272,9 +272,10 @@ CW_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUst
 static void ask_device(struct cw_request *request)
 {
     unsigned type = CU_MEMORYTYPE_DEVICE;
+    unsigned passed = request->key != 0 ? cw_gate_enter_beside(CW_GATE_ALL) : 0;
     int ordinal = -1;
 
-    if (request->key == 0 || !cw_gate_enter())
+    if (passed == 0)
         return;
     if (CW_REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, request->key) ==
             CUDA_SUCCESS &&
@@ -284,7 +285,7 @@ static void ask_device(struct cw_request *request)
                                             request->key) == CUDA_SUCCESS &&
              ordinal >= 0 && ordinal < CW_MAX_DEVICES)
         request->device = (uint8_t)ordinal;
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
 }
 
 typedef CUresult (*alloc_from_pool_fn)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,

@@ -41,13 +41,15 @@ static int begin_capture(void)
 }
 
 static CUresult capture_begun(int followed, CUresult rc, CUstream stream,
-                              enum cw_stream_flavour flavour)
+                              enum cw_stream_flavour flavour, CUstreamCaptureMode mode)
 {
+    enum cw_capture_start start =
+        mode == CU_STREAM_CAPTURE_MODE_GLOBAL ? CW_CAPTURE_GLOBAL : CW_CAPTURE_APART;
     uint8_t device;
 
     if (followed)
         cw_capture_started(stream_key(stream, flavour), cw_context_current(&device),
-                           rc == CUDA_SUCCESS);
+                           rc == CUDA_SUCCESS ? start : CW_CAPTURE_FAILED);
     return rc;
 }
 
@@ -65,12 +67,12 @@ static CUresult capture_ended(uint64_t number, CUresult rc, CUstream stream,
     return rc;
 }
 
-#define CAPTURE_BEGINS(symbol, flavour)                                                            \
+#define CAPTURE_BEGINS(symbol, flavour, mode)                                                      \
     CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
         int followed = begin_capture();                                                            \
                                                                                                    \
-        return capture_begun(followed, CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour);             \
+        return capture_begun(followed, CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour, mode);       \
     }
 
 #define CAPTURE_ENDS(symbol, flavour)                                                              \
@@ -81,16 +83,17 @@ static CUresult capture_ended(uint64_t number, CUresult rc, CUstream stream,
         return capture_ended(number, CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour);               \
     }
 
-CAPTURE_BEGINS(cuStreamBeginCapture, CW_STREAM_LEGACY)
-CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, CW_STREAM_THREAD)
-CAPTURE_BEGINS(cuStreamBeginCapture_v2, CW_STREAM_LEGACY)
-CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, CW_STREAM_THREAD)
-CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CW_STREAM_LEGACY)
-CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CW_STREAM_THREAD)
-CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph, CW_STREAM_LEGACY)
-CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph_ptsz, CW_STREAM_THREAD)
-CAPTURE_BEGINS(cuStreamBeginCaptureToCig, CW_STREAM_LEGACY)
-CAPTURE_BEGINS(cuStreamBeginCaptureToCig_ptsz, CW_STREAM_THREAD)
+/* The oldest form has no mode, and that of the last two is not told: as strict as can be. */
+CAPTURE_BEGINS(cuStreamBeginCapture, CW_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL)
+CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, CW_STREAM_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL)
+CAPTURE_BEGINS(cuStreamBeginCapture_v2, CW_STREAM_LEGACY, a2)
+CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, CW_STREAM_THREAD, a2)
+CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CW_STREAM_LEGACY, a6)
+CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CW_STREAM_THREAD, a6)
+CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph, CW_STREAM_LEGACY, a2)
+CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph_ptsz, CW_STREAM_THREAD, a2)
+CAPTURE_BEGINS(cuStreamBeginCaptureToCig, CW_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL)
+CAPTURE_BEGINS(cuStreamBeginCaptureToCig_ptsz, CW_STREAM_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL)
 
 CAPTURE_ENDS(cuStreamEndCapture, CW_STREAM_LEGACY)
 CAPTURE_ENDS(cuStreamEndCapture_ptsz, CW_STREAM_THREAD)

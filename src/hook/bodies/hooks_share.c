@@ -35,13 +35,14 @@ CW_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 
 static uint64_t imported_size(CUdeviceptr dptr)
 {
+    unsigned passed = cw_gate_enter_beside(CW_GATE_ALL);
     size_t size = 0;
 
-    if (!cw_gate_enter())
+    if (passed == 0)
         return 0;
     if (CW_REAL(cuMemGetAddressRange_v2)(NULL, &size, dptr) != CUDA_SUCCESS)
         size = 0;
-    cw_gate_leave();
+    cw_gate_leave_beside(passed);
     return size;
 }
 

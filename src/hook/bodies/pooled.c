@@ -482,12 +482,15 @@ void cw_pooled_leave_driver(struct cw_pool_context *pool_context, CUresult rc)
 
 /* What the fallback has left may go afterwards, but not if that would wait for work: the driver
  * need not have waited for a small block. */
-static CW_NOINLINE CUresult pass_to_driver(cw_free_fn driver, uint64_t key, uint32_t block)
+static CW_NOINLINE CUresult pass_to_driver(cw_free_fn driver, const struct cw_request_free *freed)
 {
-    struct cw_pool_context *pool_context = key != 0 ? cw_pooled_enter_driver(block) : NULL;
-    CUresult rc = driver(key);
+    struct cw_pool_context *pool_context =
+        freed->key != 0 ? cw_pooled_enter_driver(freed->block) : NULL;
+    unsigned relaxed = freed->is_late ? cw_gate_relax() : 0;
+    CUresult rc = driver(freed->key);
     uint8_t device;
 
+    cw_gate_unrelax(relaxed);
     cw_pooled_leave_driver(pool_context, rc);
     if (cw_fallback_has_left() && rc == CUDA_SUCCESS)
         cw_fallback_release_idle(cw_context_current(&device));
@@ -505,8 +508,7 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_freeing how, uint64
     leave_prefetches(key);
     if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
         return waited;
-    rc = cw_pool_is_on() || cw_fallback_has_left() ? pass_to_driver(driver, key, freed.block)
-                                                   : driver(key);
+    rc = cw_pool_is_on() || cw_fallback_has_left() ? pass_to_driver(driver, &freed) : driver(key);
     if (waited == CUDA_SUCCESS) {
         cw_call_freed(call, rc, &freed);
         return rc;

@@ -60,6 +60,15 @@ static uint64_t work_ns(void)
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
+/* It may return the code of an earlier call after it has done its work (cuda.h). */
+static int exchange_capture_mode(int mode)
+{
+    CUstreamCaptureMode now = (CUstreamCaptureMode)mode;
+    CUresult rc = CW_REAL(cuThreadExchangeStreamCaptureMode)(&now);
+
+    return rc != CUDA_SUCCESS && (int)now == mode ? -1 : (int)now;
+}
+
 static int context_current(uint64_t *out_handle)
 {
     CUcontext context = NULL;
@@ -448,6 +457,7 @@ const struct cw_driver_ops cw_cuda_ops = {
     .now_ns = now_ns,
     .exact_ns = cw_clock_ns,
     .work_ns = work_ns,
+    .exchange_capture_mode = exchange_capture_mode,
     .context_current = context_current,
     .has_context_ids = has_context_ids,
     .context_identity = context_identity,

@@ -171,7 +171,7 @@ void cw_background_thread_stop(void)
         return;
     atomic_store(&stopping, 1);
     cw_alarm_ring(bell());
-    cw_gate_shut(); /* for good: we call the driver no more after the end */
+    cw_gate_shut_down(); /* we call the driver no more after the end */
     /* Only the background thread's calls: a thread may end the process inside a call of its own. */
     for (unsigned turns = 0; atomic_load(&working) && turns < 20000u;)
         cw_lock_relax(&turns);

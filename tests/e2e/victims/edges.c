@@ -10,6 +10,7 @@
  *   unseen   contexts come and go by calls of the driver's own functions, past the library
  *   fill     a device is filled up, and what fits natively must fit
  *   shares   threads share a device that is nearly full
+ *   beside   frees, batches and scopes keep their promises while contexts end or something captures
  *   bound    no call does much more than what it was made for, and nothing piles up
  *
  *   -v       prints each operation
@@ -32,10 +33,11 @@ static const struct family {
     void (*prepare)(void); /* or NULL */
     void (*run)(void);
 } families[] = {
-    {"ends", "192M", "2", ways_prepare, ends_run},
+    {"ends", "192M", "3", ways_prepare, ends_run},
     {"unseen", "256M", "2", unseen_prepare, unseen_run},
     {"fill", "1G", "1", NULL, fill_run},
-    {"shares", "1G", "1", NULL, shares_run},
+    {"shares", "1G", "2", NULL, shares_run},
+    {"beside", "256M", "3", NULL, beside_run},
     {"bound", "4G", "1", bound_prepare, bound_run},
 };
 

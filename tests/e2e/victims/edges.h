@@ -59,6 +59,7 @@ void unseen_prepare(void);
 void unseen_run(void);
 void fill_run(void);
 void shares_run(void);
+void beside_run(void);
 void bound_prepare(void);
 void bound_run(void);
 

@@ -10,16 +10,17 @@
  *   release  the last cuDevicePrimaryCtxRelease, of both names
  *   reset    cuDevicePrimaryCtxReset, of both names
  *   runtime  cudaDeviceReset
- *   capture  any of them, while a stream of another context captures: the capture must not notice,
- *            and is why what was freed before cannot be waited for; the codes are all that counts
+ *   capture  any of them, while a stream of another context captures, which must not notice
+ *   beside   cuCtxDestroy or a reset, while another thread ends contexts or captures
  *
  * each on the program's thread or another one, whose current context is the ended one, another, or
  * none.
  */
 #include "edges.h"
+#include "edges_bystander.h"
 #include "edges_ways.h"
 
-enum { CONTEXTS = 4, STREAMS = 3, BLOCKS = 24, DEVICES = 2, WORDS = 16 };
+enum { CONTEXTS = 4, STREAMS = 3, BLOCKS = 24, DEVICES = 3, WORDS = 16 };
 
 struct stream {
     CUstream handle;
@@ -47,8 +48,8 @@ struct block {
     unsigned strangers;  /* a bit for each other context that may still work on it */
 };
 
-static const char *const parts[] = {"destroy", "release", "reset", "runtime", "capture"};
-enum part { DESTROY, RELEASE, RESET, RUNTIME, CAPTURE, PARTS };
+static const char *const parts[] = {"destroy", "release", "reset", "runtime", "capture", "beside"};
+enum part { DESTROY, RELEASE, RESET, RUNTIME, CAPTURE, BESIDE, PARTS };
 
 static const char image[] = "cusim 1\nkernel copy\n";
 
@@ -58,8 +59,6 @@ static struct {
     struct block blocks[BLOCKS];
     size_t sizes[2];
     uint32_t patterns;
-    bool has_unwaited; /* blocks were freed since all contexts were waited for */
-    bool is_over;      /* memory was taken from work that nobody could wait for */
 } self;
 
 static unsigned number_of(const struct context *context)
@@ -284,7 +283,6 @@ static void release(struct block *block)
     trace("block %u is freed", index_of(block));
     WORKS(give_memory(block->kind, block->address));
     block->is_alive = false;
-    self.has_unwaited = true;
 }
 
 static void wait_for(struct context *context)
@@ -301,7 +299,6 @@ static void wait_for_all(void)
     for (unsigned i = 0; i < CONTEXTS; i++)
         if (self.contexts[i].is_alive)
             wait_for(&self.contexts[i]);
-    self.has_unwaited = false;
 }
 
 static void verify(struct block *block)
@@ -384,7 +381,6 @@ static void end_in_capture(struct context *context)
     struct context *other = some_context();
     struct stream *stream;
     CUgraph graph = NULL;
-    CUresult code;
 
     if (other == context)
         return;
@@ -394,12 +390,7 @@ static void end_in_capture(struct context *context)
     WORKS(cuStreamBeginCapture(stream->handle, modes[below(3)]));
     end_now(context);
     cuCtxSetCurrent(other->handle);
-    code = cuStreamEndCapture(stream->handle, &graph);
-    expect_no_misuse("capture");
-    self.is_over = self.has_unwaited;
-    if (self.is_over && code == CUDA_ERROR_ILLEGAL_ADDRESS)
-        return;
-    expect(code, CUDA_SUCCESS, "cuStreamEndCapture");
+    WORKS(cuStreamEndCapture(stream->handle, &graph));
     if (!graph)
         violated("the capture has no graph");
     WORKS(cuGraphDestroy(graph));
@@ -412,7 +403,7 @@ static void end_context(struct context *context)
     prepare_end(context);
     if (self.part == CAPTURE && chance(60))
         end_in_capture(context);
-    if (context->is_alive && !self.is_over)
+    if (context->is_alive)
         end_now(context);
 }
 
@@ -450,18 +441,6 @@ static void operate(void)
         end_context(some_context());
 }
 
-/* What is left goes unasked. */
-static void give_up(void)
-{
-    for (unsigned i = 0; i < CONTEXTS; i++) {
-        struct context *context = &self.contexts[i];
-
-        if (context->is_alive)
-            way_give_up(&context->way);
-    }
-    forget_misuse();
-}
-
 static void begin(void)
 {
     static const size_t sizes[] = {512, 4096, 70000, MIB, 3 * MIB};
@@ -470,7 +449,6 @@ static void begin(void)
     memset(self.contexts, 0, sizeof self.contexts);
     memset(self.blocks, 0, sizeof self.blocks);
     self.patterns = 0;
-    self.has_unwaited = self.is_over = false;
     for (unsigned i = 0; i < 2; i++)
         self.sizes[i] = sizes[below(5)];
     cusim_set_lazy(edges.seed + 1);
@@ -486,20 +464,20 @@ void ends_run(void)
     wanted = 2 + below(CONTEXTS - 1);
     noperations = 20 + below(60);
     on_one_device = chance(40);
-    while (edges.operation < noperations && !self.is_over) {
+    if (self.part == BESIDE)
+        bystander_begin((enum bystander)below(BYSTANDERS), (int)below(DEVICES), NULL);
+    while (edges.operation < noperations) {
         edges.operation++;
         open_some(wanted, on_one_device);
         operate();
     }
-    for (unsigned i = 0; i < BLOCKS && !self.is_over; i++)
+    for (unsigned i = 0; i < BLOCKS; i++)
         if (self.blocks[i].is_alive)
             verify(&self.blocks[i]);
-    while (count_contexts() > 0 && !self.is_over)
+    while (count_contexts() > 0)
         end_context(some_context());
-    if (self.is_over) {
-        give_up();
-        return;
-    }
     WORKS(cuCtxSetCurrent(NULL));
+    if (self.part == BESIDE)
+        bystander_end();
     expect_no_misuse(NULL);
 }

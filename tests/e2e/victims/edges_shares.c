@@ -10,12 +10,14 @@
  *   common   one account for all, 8 threads, 90 to 99 percent
  *   empty    own, where each thread now and then frees all that it has
  *   whole    own, where some threads ask for most of their share in one block
+ *   beside   own, beside a thread that captures in another context or in theirs, or ends contexts
  *   turns    own, one thread at a time; one that has been refused memory and asks again does so
  *            at a bad moment, a few hundred times, if the others can bring one about
  *
  * Guarded by self.lock: the account that is common. The rest is each thread's own.
  */
 #include "edges_account.h"
+#include "edges_bystander.h"
 #include "edges_turns.h"
 
 enum { THREADS = TURNS_MOST, BLOCKS = 128, BAD_MOMENTS = 300 };
@@ -45,8 +47,8 @@ struct thread {
     unsigned patience; /* bad moments that are still waited for */
 };
 
-static const char *const parts[] = {"own", "common", "empty", "whole", "turns"};
-enum part { OWN, COMMON, EMPTY, WHOLE, TURNS, PARTS };
+static const char *const parts[] = {"own", "common", "empty", "whole", "turns", "beside"};
+enum part { OWN, COMMON, EMPTY, WHOLE, TURNS, BESIDE, PARTS };
 
 static struct {
     enum part part;
@@ -268,6 +270,17 @@ static void open_threads(void)
     }
 }
 
+/* Contexts end on the other device; one that captures and is not that of the threads takes as much
+ * of theirs as that does. */
+static void stand_beside(void)
+{
+    bool captures = chance(70), is_common = chance(50);
+
+    bystander_begin(captures ? CAPTURES : ENDS, captures ? 0 : 1, is_common ? self.context : NULL);
+    if (captures && !is_common)
+        self.account.fixed *= 2;
+}
+
 static void begin(void)
 {
     self.part = choose_part(parts, PARTS);
@@ -275,6 +288,8 @@ static void begin(void)
     WORKS(cuDevicePrimaryCtxRetain(&self.context, 0));
     WORKS(cuCtxSetCurrent(self.context));
     account_begin(&self.account);
+    if (self.part == BESIDE)
+        stand_beside();
     self.nthreads = self.part == COMMON ? 8 : chance(50) ? 2 : 2 + below(THREADS - 1);
     self.nrequests = (self.part == TURNS ? 1000 : 4000) / self.nthreads;
     self.works = chance(70) ? 5 + below(60) : 0;
@@ -300,6 +315,8 @@ void shares_run(void)
         edges.operation += (unsigned)self.threads[i].requests;
     }
     cusim_set_entered(NULL);
+    if (self.part == BESIDE)
+        bystander_end();
     WORKS(cuCtxSetCurrent(NULL));
     WORKS(cuDevicePrimaryCtxRelease(0));
     expect_no_misuse(NULL);

@@ -113,15 +113,3 @@ void way_end(struct way *way, CUcontext current, bool is_reset, bool is_elsewher
     else if (pthread_create(&thread, NULL, end, &ending) != 0 || pthread_join(thread, NULL) != 0)
         violated("no thread");
 }
-
-void way_give_up(const struct way *way)
-{
-    if (way->is_of_runtime) {
-        runtime.set_device(way->device);
-        runtime.reset();
-    } else if (way->is_primary) {
-        cuDevicePrimaryCtxReset(way->device);
-    } else {
-        cuCtxDestroy(way->handle);
-    }
-}

@@ -19,7 +19,5 @@ CUcontext way_begin(struct way *out, int device, bool is_primary, bool is_of_run
  * a reset or by as many releases as it needs; on the calling thread, or on another, which has
  * `current` made current before. */
 void way_end(struct way *way, CUcontext current, bool is_reset, bool is_elsewhere);
-/* The same for one that may be broken: nothing is expected. */
-void way_give_up(const struct way *way);
 
 #endif

@@ -376,14 +376,14 @@ Test(bridges, wait_for_a_copy_and_those_before_it)
 static int begin_capture(void)
 {
     atomic_store(&cw_gate_captures, 1);
-    cw_gate_shut();
+    cw_gate_shut(CW_GATE_CAPTURE);
     return 0;
 }
 
 static void end_capture(void)
 {
     atomic_store(&cw_gate_captures, 0);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
 }
 
 Test(bridges, are_not_asked_about_in_a_capture_that_begins_during_the_wait)

@@ -426,14 +426,14 @@ Test(downloads, wait_for_the_first_only_if_none_is_complete)
 static int begin_capture(void)
 {
     atomic_store(&cw_gate_captures, 1);
-    cw_gate_shut();
+    cw_gate_shut(CW_GATE_CAPTURE);
     return 0;
 }
 
 static void end_capture(void)
 {
     atomic_store(&cw_gate_captures, 0);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
 }
 
 Test(downloads, are_not_asked_about_in_a_capture_that_begins_during_the_wait)

@@ -61,11 +61,11 @@ static void *capture(void *unused)
 {
     (void)unused;
     while (!atomic_load(&is_over)) {
-        cw_gate_close();
+        cw_gate_close(CW_GATE_CAPTURE);
         atomic_store(&transfer_is_captured, 1);
         sched_yield();
         atomic_store(&transfer_is_captured, 0);
-        cw_gate_open();
+        cw_gate_open(CW_GATE_CAPTURE);
         sched_yield();
     }
     return NULL;

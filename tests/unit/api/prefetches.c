@@ -480,19 +480,19 @@ Test(prefetches, call_no_driver_while_the_gate_is_closed)
 {
     cr_expect_eq(start_at(0, 1), CUWARDEN_OK);
     cr_expect_eq(cw_api_prefetch_wait(one, 1, NULL), CUWARDEN_OK);
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     forget_calls();
     cr_expect_eq(start_at(0, 1), CUWARDEN_BUSY);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     device.is_done = 0;
     start_at(0, FILE_BYTES);
     await_calls(3); /* held up by the device */
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     forget_calls();
     device.is_done = 1;
     (void)usleep(20000);
     cr_expect_str_eq(device.calls, "");
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     cr_expect_eq(cw_api_prefetch_wait(one, 2, NULL), CUWARDEN_OK);
 }
 

@@ -210,7 +210,7 @@ TestSuite(prefetches_disturbed, .init = setup, .fini = teardown);
  * of this, too. */
 static void begin_capture(void)
 {
-    cw_gate_shut();
+    cw_gate_shut(CW_GATE_CAPTURE);
     atomic_store(&cw_gate_captures, 1);
     atomic_store(&device.queries, 0);
 }
@@ -218,7 +218,7 @@ static void begin_capture(void)
 static void end_capture(void)
 {
     atomic_store(&cw_gate_captures, 0);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
 }
 
 Test(prefetches_disturbed, ask_nothing_inside_a_capture_that_begins_during_a_wait)
@@ -384,11 +384,11 @@ Test(prefetches_disturbed, the_end_of_a_context_waits_for_the_read_that_is_under
                  CUWARDEN_OK);
     while (large[0] == untouched)
         ;
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     cw_api_prefetch_context_ending(context);
     cr_expect_neq(large[LARGE / sizeof(*large) - 1], untouched);
     cr_expect_eq(cw_api_prefetch_cancel(prefetch, 1), CUWARDEN_OK);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_OK);
 }
 
@@ -397,13 +397,13 @@ Test(prefetches_disturbed, nothing_is_read_while_a_context_ends)
     uint32_t context = context_of_prefetch();
 
     queue_two();
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     cw_api_prefetch_context_ending(context);
     atomic_store(&device.is_thread_held, 0);
     (void)usleep(20000);
     cr_expect_eq(halves[0], 0xee);
     atomic_store(&device.is_done, 1);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     cr_expect_eq(cw_api_prefetch_wait(prefetch, 2, NULL), CUWARDEN_OK);
 }
 

@@ -352,13 +352,13 @@ Test(streams, begin_anew)
 static void begin_capture(void)
 {
     atomic_store(&cw_gate_captures, 1);
-    cw_gate_shut();
+    cw_gate_shut(CW_GATE_CAPTURE);
 }
 
 static void end_capture(void)
 {
     atomic_store(&cw_gate_captures, 0);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
 }
 
 Test(streams, count_work_that_a_question_in_a_capture_was_about)

@@ -486,10 +486,10 @@ PoolTest(control, what_makes_no_sense_is_refused_and_answered)
 
 PoolTest(control, nothing_is_done_while_the_gate_is_closed)
 {
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     expect_refused(EBUSY, CW_CONTROL_TRIM, 0, 0, 1);
     expect_refused(EBUSY, CW_CONTROL_LIMIT, CW_CONTROL_ALL_DEVICES, 0, MIB);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
 }
 

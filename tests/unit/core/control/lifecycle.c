@@ -390,7 +390,7 @@ CoreTest(lifecycle, a_forked_child_starts_clean)
 CoreTest(lifecycle, a_child_forked_in_a_capture_has_an_open_gate)
 {
     arm_and_use();
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     cr_expect_eq(ask_child(starts_clean), 0);
 }
 

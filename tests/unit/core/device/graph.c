@@ -413,3 +413,46 @@ Test(capture, of_a_named_stream_goes_on_when_its_thread_ends, .init = core_arm)
     cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
 }
+
+/* ---- requests beside a capture ---- */
+
+static _Atomic int helped;
+
+static void ask_for_help(unsigned id)
+{
+    (void)id;
+    helped = cw_capture_allows_help();
+}
+
+static int is_helped(int by_another)
+{
+    if (by_another)
+        run_threads(1, ask_for_help);
+    else
+        ask_for_help(0);
+    return helped;
+}
+
+static void begin_as(uint64_t stream, enum cw_capture_start start)
+{
+    cw_capture_begin();
+    cw_capture_started(stream, 0, start);
+}
+
+Test(capture, keeps_help_from_its_own_thread_and_a_global_one_from_all)
+{
+    cr_expect(is_helped(0));
+    begin_as(STREAM, CW_CAPTURE_APART);
+    cr_expect_not(is_helped(0));
+    cr_expect(is_helped(1));
+    begin_as(STREAM + 64, CW_CAPTURE_GLOBAL);
+    cr_expect_not(is_helped(1));
+    begin_as(STREAM + 64, CW_CAPTURE_APART); /* that one's end was not seen */
+    cr_expect(is_helped(1));
+    end_capture(STREAM);
+    end_capture(STREAM + 64);
+    cr_expect(is_helped(0));
+    begin_as(STREAM, CW_CAPTURE_GLOBAL);
+    end_capture(STREAM);
+    cr_expect(is_helped(1));
+}

@@ -199,15 +199,15 @@ Test(driver_pool, the_programs_are_asked_once_each_until_they_go)
     cr_expect_eq(fake_driver.calls[FAKE_POOL_SPARE], calls + 1);
 }
 
-Test(driver_pool, is_left_alone_while_the_gate_is_closed)
+Test(driver_pool, is_left_alone_while_one_is_destroyed)
 {
     ask_start("", "", 0);
     cw_driver_pool_used(0);
     fake_driver.pool_spare = MIB;
-    cw_gate_close();
+    cw_gate_close(CW_GATE_POOL);
     cw_driver_pool_refresh(0);
     cr_expect_eq(cw_driver_pool_trim(0), 0);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_POOL);
     cr_expect_eq(fake_driver.calls[FAKE_DRIVER_POOLS], 0);
 }
 

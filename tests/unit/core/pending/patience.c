@@ -124,7 +124,7 @@ static void await_asking(void)
 static void *capture_soon(void *unused)
 {
     await_asking();
-    cw_gate_shut();
+    cw_gate_shut(CW_GATE_CAPTURE);
     return unused;
 }
 
@@ -144,10 +144,10 @@ static void *come_and_go(void *unused)
     return unused;
 }
 
-/* A thread is in the driver's free, and another one does something while a third frees: the block
- * is kept. */
-static void free_beside(void *(*other)(void *))
+/* A thread is in the driver's free, and another one does something while a third frees. */
+static enum cw_pool_free how_free_beside(void *(*other)(void *))
 {
+    enum cw_pool_free how;
     pthread_t thread;
     uint64_t key = pool_get(SMALL);
 
@@ -155,8 +155,14 @@ static void free_beside(void *(*other)(void *))
     put_begun_ns = fake_driver.now_ns;
     cw_pool_context_enter_driver(owner);
     cr_assert_eq(pthread_create(&thread, NULL, other, NULL), 0);
-    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    how = pool_put(key);
     pthread_join(thread, NULL);
+    return how;
+}
+
+static void free_beside(void *(*other)(void *))
+{
+    cr_expect_eq(how_free_beside(other), CW_POOL_KEPT);
 }
 
 PoolTest(patience, when_that_free_has_ended_the_other_asks)
@@ -210,11 +216,12 @@ PoolTest(patience, but_not_for_long_nor_each_time)
     cw_pool_context_leave_driver(owner, 1);
 }
 
-PoolTest(patience, a_capture_meanwhile_puts_the_free_off)
+/* Nothing was recorded that could be asked about: the driver's own free waits, or does not. */
+PoolTest(patience, a_capture_meanwhile_sends_a_free_without_an_event_to_the_driver)
 {
-    free_beside(capture_soon);
+    cr_expect_eq(how_free_beside(capture_soon), CW_POOL_DRIVER);
     cw_pool_context_leave_driver(owner, 1);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
 }
 
 /* The driver has shown that it does not wait for small blocks. */
@@ -432,33 +439,66 @@ PoolTest(patience, after_a_free_that_waited_in_the_driver_the_next_is_waited_for
     cr_expect(pool_serves(SMALL));
 }
 
-/* ---- captures ---- */
+/* ---- captures, and ends of other contexts ---- */
 
-static void begin_capture(enum fake_call call)
+static enum cw_gate_reason meanwhile;
+
+/* The third question finds the gate shut, the thirteenth the work done. */
+static void begin_meanwhile(enum fake_call call)
 {
-    if (call != FAKE_EVENT_QUERY || --queries_left != 0)
+    if (call != FAKE_EVENT_QUERY)
         return;
-    fake_driver.gate_may_close = 1;
-    cw_gate_shut();
+    if (++queries_left == 3)
+        cw_gate_shut(meanwhile);
+    if (queries_left == 13)
+        fake_finish(FIRST_CONTEXT);
 }
 
-PoolTest(patience, a_capture_that_begins_meanwhile_finds_no_call_of_ours)
+static void free_while(enum cw_gate_reason reason)
 {
-    unsigned asked;
-
-    queries_left = 3;
-    fake_driver.inside = begin_capture;
+    queries_left = 0;
+    meanwhile = reason;
+    fake_driver.clock_step = FAKE_MS / 10;
+    fake_driver.inside = begin_meanwhile;
     cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
-    asked = fake_gated_calls();
-    cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 3u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 13u);
+    cr_expect_eq(fake_capture_mode(), 0);
+    cr_expect_not(pool_serves(SMALL));
     fake_driver.inside = NULL;
-    fake_driver.gate_may_close = 0;
-    cr_expect_not(pool_serves(SMALL));
-    cr_expect_eq(fake_gated_calls(), asked);
-    cw_gate_open();
-    cr_expect_not(pool_serves(SMALL));
-    fake_finish(FIRST_CONTEXT);
+    cw_gate_open(reason);
     cr_expect(pool_serves(SMALL));
+}
+
+PoolTest(patience, a_free_waits_on_when_a_capture_begins)
+{
+    free_while(CW_GATE_CAPTURE);
+}
+
+PoolTest(patience, a_free_waits_on_when_another_context_ends)
+{
+    free_while(CW_GATE_END);
+}
+
+PoolTest(patience, a_free_that_waits_for_nothing_more_is_the_drivers_when_a_capture_has_begun)
+{
+    meanwhile = CW_GATE_CAPTURE;
+    queries_left = 0;
+    fake_driver.inside = begin_meanwhile;
+    fake_driver.clock_step = 5 * FAKE_MS;
+    free_in_vain(SMALL);
+    cr_expect_lt(queries_left, 13u);
+    cw_gate_open(CW_GATE_CAPTURE);
+}
+
+PoolTest(patience, who_waits_on_waits_for_as_long_as_it_takes)
+{
+    int code;
+
+    queries_left = 200; /* of a millisecond */
+    fake_driver.inside = finish_later;
+    cr_expect_eq(cw_patience_wait_on(owner, &code), CW_PATIENCE_PASSED);
+    cr_expect_eq(queries_left, 0u);
+    cr_expect_eq(cw_patience_busy, 0u);
 }
 
 /* ---- idle memory ---- */

@@ -197,9 +197,9 @@ static void export(void)
 static void toggle_capture(void)
 {
     if (in_capture)
-        cw_gate_open();
+        cw_gate_open(CW_GATE_CAPTURE);
     else
-        cw_gate_close();
+        cw_gate_close(CW_GATE_CAPTURE);
     in_capture = !in_capture;
 }
 

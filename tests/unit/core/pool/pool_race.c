@@ -208,7 +208,7 @@ static void capture(unsigned place, uint64_t random)
     struct held held;
     int was_served;
 
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     atomic_fetch_add(&fake_driver.shut, 1);
     held = take(place, random, &was_served);
     if (was_served)
@@ -216,7 +216,7 @@ static void capture(unsigned place, uint64_t random)
     sched_yield();
     give(held);
     atomic_fetch_sub(&fake_driver.shut, 1);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
 }
 
 static void look(uint64_t word)

@@ -91,7 +91,7 @@ Test(driver_ops, with_the_gate_closed_nothing_is_asked, .signal = SIGABRT)
 
     pool_start(CW_FREE_STRICT);
     cw_gate_enter();
-    cw_gate_shut();
+    cw_gate_shut(CW_GATE_CAPTURE);
     fake_driver_ops.device_count(&count);
 }
 

@@ -356,11 +356,11 @@ Test(fallback, stays_while_the_gate_is_closed)
     start();
     key = ask_get(BYTES);
     cr_assert_eq(free_in_order(key), 0);
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     cw_fallback_release_idle(0);
     cr_expect_eq(frees(), 0);
     cr_expect(cw_fallback_is_left(key));
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     cw_fallback_release_idle(0);
     cr_expect_eq(frees(), 1);
 }

@@ -489,18 +489,18 @@ CoreTest(request, host_memory_asks_no_device)
     cr_expect_eq(core_live(CW_DEVICE_HOST), 64u);
 }
 
-CoreTest(request, the_driver_is_left_alone_while_the_gate_is_closed)
+CoreTest(request, the_driver_is_asked_who_calls_and_no_more_while_the_gate_is_closed)
 {
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     grant(0x1000, 64);
     fail(64, OOM, 1);
     free_key(0x1000, CW_FREE_DONE, 0);
     free_key(0x1000, CW_FREE_REFUSED, 1);
     cw_device_sample(0);
-    cr_expect_eq(fake_gated_calls(), 0u);
+    cr_expect_eq(fake_gated_calls(), fake_driver.calls[FAKE_CONTEXT_FACTS]);
     cr_expect_eq(events(), 2u);
     cr_expect_eq(event_at(1)->total_bytes, 0u);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     grant(0x2000, 64);
     cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_FACTS], 1u);
     cr_expect_eq(fake_driver.calls[FAKE_DEVICE_FACTS], 1u);
@@ -510,9 +510,9 @@ CoreTest(request, a_sample_that_a_closed_gate_prevented_is_not_put_off)
 {
     grant(0x1000, 64);
     fake_driver.now_ns += 200 * FAKE_MS;
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     cw_device_sample(0);
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
 }
@@ -526,9 +526,9 @@ static void *close_and_open(void *arg)
 {
     (void)arg;
     closer_waits = 1;
-    cw_gate_close();
+    cw_gate_close(CW_GATE_CAPTURE);
     closer_is_through = 1;
-    cw_gate_open();
+    cw_gate_open(CW_GATE_CAPTURE);
     return NULL;
 }
 
