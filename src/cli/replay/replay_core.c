@@ -79,7 +79,7 @@ static int make_do(struct miss *miss)
     for (;;) {
         switch (cw_ladder_climb(&miss->ladder, miss->cause, &block)) {
         case CW_LADDER_SERVED:
-            miss->key = cw_pool_hand_out(miss->pool.pool, block, miss->pool.bytes, api);
+            miss->key = cw_pool_hand_out(miss->pool.pool, block, miss->pool.bytes, api, NULL);
             if (miss->key == 0)
                 break;
             miss->take->is_hit = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Budgets, credit, and which block counts for which. See budget.h. */
+/* Sums of budgets, pending claims, and the blocks that each budget counts. See budget.h. */
 #include "core/account/budget.h"
 
 #include <stdatomic.h>
@@ -16,15 +16,11 @@
 #include "core/process/slot.h"
 #include "core/tags/tag.h"
 
-/* After a thread was stopped for its credit, it counts so many frees in the shared sums at once
- * (core/account/usage.c). */
-#define NO_SLACK_FREES 1024u
-
 struct budget {
     _Atomic uint8_t refuses;
     _Atomic uint8_t is_beyond, has_warned;
     _Atomic int64_t bytes;
-    _Atomic int64_t taken; /* by claims and marked blocks, and as credit */
+    _Atomic int64_t taken; /* by marked blocks and pending claims */
     _Atomic int64_t peak;  /* as shown, and so are: */
     _Atomic uint64_t refused, exceeded;
     uint32_t text; /* of the pattern, as shown; under the lock */
@@ -32,8 +28,7 @@ struct budget {
 
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_BUDGET);
 static struct cw_arena *arena; /* NULL: not armed */
-static struct budget budgets[CW_BUDGETS];
-CW_HOT_DATA struct cw_budget_credit cw_budget_credits[CW_SLOTS];
+static CW_HOT_DATA struct budget budgets[CW_BUDGETS];
 
 #define LOAD(word)         atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_relaxed)
@@ -48,7 +43,6 @@ static struct cw_live_budget *shown(unsigned at)
 /* No device has so much, and sums of what all threads claim at once do not overflow. */
 #define MOST (INT64_C(1) << 52)
 
-/* Credit included. */
 static int64_t room(const struct budget *budget)
 {
     return LOAD(budget->bytes) - LOAD(budget->taken);
@@ -78,160 +72,119 @@ uint8_t cw_budget_of_name(const char *name)
     return number;
 }
 
-/* ---- credit ---- */
+/* ---- sums ---- */
 
-/* The caller is inside the slot, has stopped it, or owns it and holds the lock. */
-static void give_up(unsigned slot, unsigned at)
+/* Returns the sum. */
+static int64_t take(unsigned at, int64_t bytes)
 {
-    _Atomic uint64_t *left = &cw_budget_credits[slot].left[at];
-
-    atomic_fetch_sub_explicit(&budgets[at].taken, (int64_t)LOAD(*left), memory_order_relaxed);
-    STORE(*left, 0);
+    return atomic_fetch_add_explicit(&budgets[at].taken, bytes, memory_order_relaxed) + bytes;
 }
 
-static void give_up_all(uint64_t slots, unsigned first, unsigned end)
+/* Takes so many bytes if the budget allows it. Inside the slot, or under the lock. */
+static CW_INLINE int try_take(unsigned at, uint64_t bytes, int64_t *out_sum)
 {
-    for (uint64_t rest = slots; rest != 0; rest &= rest - 1)
-        for (unsigned i = first; i < end; i++)
-            if (LOAD(cw_budget_credits[__builtin_ctzll(rest)].left[i]) != 0)
-                give_up((unsigned)__builtin_ctzll(rest), i);
-}
+    struct budget *budget = &budgets[at];
+    int64_t now = LOAD(budget->taken), most;
 
-/* Slots of other threads. */
-static uint64_t others(void)
-{
-    return cw_slot_used() & ~((uint64_t)1 << cw_thread.slot) & ~UINT64_C(1);
-}
-
-static uint64_t have_credit(uint64_t slots, unsigned at)
-{
-    uint64_t found = 0;
-
-    for (uint64_t rest = slots; rest != 0; rest &= rest - 1)
-        if (LOAD(cw_budget_credits[__builtin_ctzll(rest)].left[at]) != 0)
-            found |= rest & -rest;
-    return found;
-}
-
-/* Takes back the credit of one budget. What other threads have first comes to light when they are
- * stopped: all of them, for an exact sum at one moment, else those that show some. */
-static void settle_locked(unsigned at, int is_exact)
-{
-    uint64_t slots = is_exact ? others() : have_credit(others(), at);
-
-    if (cw_thread.slot != 0)
-        give_up_all((uint64_t)1 << cw_thread.slot, at, at + 1);
-    if (slots == 0)
-        return;
-    cw_slot_stop(slots);
-    for (uint64_t rest = have_credit(slots, at); rest != 0; rest &= rest - 1) {
-        give_up((unsigned)__builtin_ctzll(rest), at);
-        cw_slots[__builtin_ctzll(rest)].no_slack = NO_SLACK_FREES;
+    if (CW_UNLIKELY(!LOAD(budget->refuses))) {
+        *out_sum = take(at, (int64_t)bytes);
+        return 0;
     }
-    cw_slot_resume(slots);
+    do {
+        most = LOAD(budget->bytes) - now;
+        if (CW_UNLIKELY(most < 0 || bytes > (uint64_t)most))
+            return -1;
+    } while (!atomic_compare_exchange_weak_explicit(&budget->taken, &now, now + (int64_t)bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *out_sum = now + (int64_t)bytes;
+    return 0;
+}
+
+static CW_INLINE void give(unsigned at, uint64_t bytes)
+{
+    if (CW_UNLIKELY(take(at, -(int64_t)bytes) <= LOAD(budgets[at].bytes) &&
+                    LOAD(budgets[at].is_beyond)))
+        STORE(budgets[at].is_beyond, 0);
 }
 
 /* ---- claims ---- */
 
-static int try_take(struct budget *budget, uint64_t bytes)
+static int claim_locked(uint64_t bytes, struct cw_budget_claim *out)
 {
-    int64_t now = LOAD(budget->taken), most;
+    int64_t sum;
 
-    do {
-        most = LOAD(budget->bytes) - now;
-        if (most < 0 || bytes > (uint64_t)most)
-            return -1;
-    } while (!atomic_compare_exchange_weak_explicit(&budget->taken, &now, now + (int64_t)bytes,
-                                                    memory_order_relaxed, memory_order_relaxed));
+    out->tag = cw_tag_here();
+    out->budget = cw_budget_tag_find(out->tag);
+    if (bytes >= MOST && out->budget != 0 && !LOAD(budgets[out->budget - 1].refuses))
+        out->budget = 0; /* the driver refuses it */
+    if (out->budget == 0)
+        return 0;
+    if (bytes >= MOST || try_take(out->budget - 1u, bytes, &sum) != 0)
+        return -1;
+    cw_budget_tag_claimed(out->tag, bytes);
     return 0;
-}
-
-static int take_slowly(unsigned at, uint64_t bytes)
-{
-    struct budget *budget = &budgets[at];
-    struct cw_slot *slot = cw_slot_enter();
-
-    if (slot != NULL) {
-        give_up((unsigned)(slot - cw_slots), at);
-        cw_slot_leave(slot);
-    }
-    if (try_take(budget, bytes) == 0)
-        return 0;
-    if (!atomic_load_explicit(&budget->refuses, memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&budget->taken, (int64_t)bytes, memory_order_relaxed);
-        return 0;
-    }
-    cw_lock_acquire(&lock);
-    settle_locked(at, 1);
-    cw_lock_release(&lock);
-    return try_take(budget, bytes);
-}
-
-/* The driver refuses it, unless the budget does. */
-static int claim_the_impossible(struct cw_budget_claim *out)
-{
-    int refuses = atomic_load(&budgets[out->budget - 1].refuses);
-
-    out->bytes = 0;
-    if (!refuses)
-        out->budget = 0;
-    return refuses ? -1 : 0;
 }
 
 int cw_budget_claim_slowly(uint64_t bytes, struct cw_budget_claim *out)
 {
-    *out = (struct cw_budget_claim){.bytes = bytes, .budget = cw_budget_of(cw_tag_here())};
-    if (out->budget == 0)
-        return 0;
-    return bytes < MOST ? take_slowly(out->budget - 1u, bytes) : claim_the_impossible(out);
-}
+    int rc;
 
-static void take(unsigned at, int64_t bytes)
-{
-    atomic_fetch_add_explicit(&budgets[at].taken, bytes, memory_order_relaxed);
-}
-
-static void give_to_all(unsigned at, uint64_t bytes)
-{
-    take(at, -(int64_t)bytes);
-    if (room(&budgets[at]) >= 0)
-        STORE(budgets[at].is_beyond, 0);
-}
-
-/* Inside the slot, which may be NULL. 1: it is credit now. Not while the budget is exceeded: it
- * would serve a request that must be refused. */
-static CW_INLINE int give_inside(struct cw_slot *slot, unsigned at, uint64_t bytes)
-{
-    if (CW_UNLIKELY(slot == NULL || slot->no_slack != 0 || room(&budgets[at]) < 0))
-        return 0;
-    cw_slot_add(&cw_budget_credits[slot - cw_slots].left[at], bytes);
-    return 1;
-}
-
-static void give(unsigned at, uint64_t bytes)
-{
-    struct cw_slot *slot = cw_slot_enter();
-    int is_credit = give_inside(slot, at, bytes);
-
-    if (slot != NULL)
-        cw_slot_leave(slot);
-    if (!is_credit)
-        give_to_all(at, bytes);
+    cw_lock_acquire(&lock);
+    rc = claim_locked(bytes, out);
+    cw_lock_release(&lock);
+    return rc;
 }
 
 void cw_budget_adjust(struct cw_budget_claim *claim, uint64_t bytes)
 {
-    if (claim->budget == 0 || claim->bytes == bytes)
+    uint64_t more = bytes - claim->bytes;
+    uint8_t number;
+
+    if (claim->budget == 0 || more == 0)
         return;
-    take(claim->budget - 1u, (int64_t)(bytes - claim->bytes));
+    cw_lock_acquire(&lock);
+    number = cw_budget_tag_find(claim->tag);
+    if (number != 0)
+        take(number - 1u, (int64_t)more);
+    cw_budget_tag_claim_grows(claim->tag, more);
     claim->bytes = bytes;
+    cw_lock_release(&lock);
+}
+
+/* While a claim is pending the guard stays on: its block may go before it has taken the claim over.
+ */
+static int is_needed_locked(void)
+{
+    return cw_budget_tag_has_claims() || cw_budget_rule_is_any_set();
+}
+
+/* Ends a claim, in whose place the budget `by` (0: none) counts so many bytes. */
+static void end_locked(struct cw_budget_claim *claim, uint8_t by, uint64_t bytes)
+{
+    uint8_t number = 0;
+
+    if (claim->budget != 0) {
+        number = cw_budget_tag_find(claim->tag);
+        cw_budget_tag_unclaimed(claim->tag, claim->bytes);
+        claim->budget = 0;
+    }
+    if (number == by && number != 0)
+        bytes -= claim->bytes; /* in one step: hits of other threads must not see less meanwhile */
+    else if (number != 0)
+        give(number - 1u, claim->bytes);
+    if (by != 0 && bytes != 0)
+        take(by - 1u, (int64_t)bytes);
+    if (!is_needed_locked())
+        cw_guard_set(CW_GUARD_BUDGET, 0);
 }
 
 void cw_budget_give_back(struct cw_budget_claim *claim)
 {
-    if (claim->budget != 0)
-        give(claim->budget - 1u, claim->bytes);
-    claim->budget = 0;
+    if (claim->budget == 0)
+        return;
+    cw_lock_acquire(&lock);
+    end_locked(claim, 0, 0);
+    cw_lock_release(&lock);
 }
 
 void cw_budget_refused(const struct cw_budget_claim *claim)
@@ -240,41 +193,30 @@ void cw_budget_refused(const struct cw_budget_claim *claim)
         COUNT(claim->budget - 1u, refused);
 }
 
-/* ---- blocks ---- */
+/* ---- peaks, and what is beyond ---- */
 
-/* No credit is left. The time is from before the lock, under which nobody outside is called. */
-static void note_peak_locked(unsigned at, uint64_t now_ns)
+/* sum: when a block came, whose owner then waited for the lock. The time is from before the lock,
+ * under which nobody outside is called. */
+static void note_peak_locked(unsigned at, int64_t sum, uint64_t now_ns)
 {
-    int64_t now = LOAD(budgets[at].taken);
+    int64_t live = LOAD(budgets[at].taken) - cw_budget_tag_claims().bytes[at];
 
-    if (now <= LOAD(budgets[at].peak))
+    if (!cw_budget_tag_has_claims() && live < sum)
+        live = sum;
+    if (live <= LOAD(budgets[at].peak))
         return;
-    STORE(budgets[at].peak, now);
-    STORE(shown(at)->peak_bytes, (uint64_t)now);
+    STORE(budgets[at].peak, live);
+    STORE(shown(at)->peak_bytes, (uint64_t)live);
     STORE(shown(at)->peak_ns, now_ns);
 }
 
-/* Claims of other threads count, too, as with usage. */
-static void raise_peak(unsigned at)
+static void raise_peak(unsigned at, int64_t sum)
 {
     uint64_t now_ns = cw_session_now();
 
     cw_lock_acquire(&lock);
-    settle_locked(at, 0);
-    note_peak_locked(at, now_ns);
+    note_peak_locked(at, sum, now_ns);
     cw_lock_release(&lock);
-}
-
-/* 1 if it is so, with all credit taken back. */
-static int is_really_beyond(unsigned at)
-{
-    int is_beyond;
-
-    cw_lock_acquire(&lock);
-    settle_locked(at, 1);
-    is_beyond = room(&budgets[at]) < 0;
-    cw_lock_release(&lock);
-    return is_beyond;
 }
 
 static void warn(unsigned at, uint32_t site)
@@ -289,85 +231,121 @@ static void warn(unsigned at, uint32_t site)
     cw_budget_warn(&rule, site, live, is_first);
 }
 
-/* A block of this budget has come, and its peak is higher or it is beyond: raises the peak, warns.
- */
-static CW_NOINLINE void look(unsigned at, uint32_t block)
+static CW_INLINE int is_news(unsigned at, int64_t sum)
 {
-    if (LOAD(budgets[at].taken) > LOAD(budgets[at].peak))
-        raise_peak(at);
-    if (room(&budgets[at]) >= 0 || atomic_load(&budgets[at].is_beyond) || !is_really_beyond(at) ||
+    return sum > LOAD(budgets[at].peak) || sum > LOAD(budgets[at].bytes);
+}
+
+void cw_budget_look(uint32_t block, const struct cw_budget_taken *taken)
+{
+    unsigned at = taken->budget - 1u;
+
+    if (taken->sum > LOAD(budgets[at].peak))
+        raise_peak(at, taken->sum);
+    if (room(&budgets[at]) >= 0 || atomic_load(&budgets[at].is_beyond) ||
         atomic_exchange(&budgets[at].is_beyond, 1))
         return;
     COUNT(at, exceeded);
     warn(at, LOAD(cw_tracker_at(block)->site));
 }
 
-/* The budget of a block, as that of its tag is known (budget_tag.h). */
-static CW_INLINE uint8_t known_of(const struct cw_live_block *block)
-{
-    const struct cw_live_site *site = cw_site_own(cw_site_at(LOAD(block->site)));
+/* ---- blocks ---- */
 
-    return cw_kind_counted(site->kind) == CW_COUNTED_DEVICE ? cw_budget_tag_known(site->tag)
-                                                            : (uint8_t)CW_BUDGET_NONE;
+/* Bytes that the program asked for. */
+static uint64_t bytes_of(uint32_t block)
+{
+    return LOAD(cw_tracker_at(block)->bytes);
+}
+
+CW_HOT int cw_budget_take_inside(uint32_t block, uint64_t bytes, struct cw_budget_taken *out)
+{
+    _Atomic uint8_t *mark = cw_budget_mark_at(block);
+    uint8_t known;
+
+    *out = (struct cw_budget_taken){.budget = 0};
+    if (CW_UNLIKELY(cw_guard_is_on(CW_GUARD_CHANGING))) /* the slot may be too new to be stopped */
+        return 0;
+    known = cw_budget_tag_known(cw_tag_here());
+    if (known == CW_BUDGET_NONE)
+        return 1;
+    if (CW_UNLIKELY(known == CW_BUDGET_UNKNOWN || mark == NULL || bytes >= MOST ||
+                    try_take(known - CW_BUDGET_NONE - 1u, bytes, &out->sum) != 0))
+        return 0;
+    out->budget = known - CW_BUDGET_NONE;
+    out->is_news = (uint8_t)is_news(out->budget - 1u, out->sum);
+    STORE(*mark, out->budget);
+    return 1;
+}
+
+static int is_device(const struct cw_live_site *site)
+{
+    return cw_kind_counted(site->kind) == CW_COUNTED_DEVICE;
+}
+
+static const struct cw_live_site *site_of(const struct cw_live_block *block)
+{
+    return cw_site_own(cw_site_at(LOAD(block->site)));
 }
 
 static uint8_t find_for_block_locked(const struct cw_live_block *block)
 {
-    const struct cw_live_site *site = cw_site_own(cw_site_at(LOAD(block->site)));
+    const struct cw_live_site *site = site_of(block);
 
-    return cw_kind_counted(site->kind) == CW_COUNTED_DEVICE ? cw_budget_tag_find(site->tag) : 0;
+    return is_device(site) ? cw_budget_tag_find(site->tag) : 0;
 }
 
-/* Any block; returns who counts it. */
-static CW_NOINLINE uint8_t count_slowly(uint32_t index, uint8_t claimed)
+/* The budget that counts a block from now on, which nobody counts; 0: none, or it has gone already,
+ * or a change of the budgets has counted it. */
+static uint8_t mark_locked(uint32_t index)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
-    int64_t bytes = (int64_t)LOAD(block->bytes);
-    _Atomic uint8_t *mark;
-    uint8_t number = 0;
+    _Atomic uint8_t *mark = cw_budget_mark_made(index);
+    uint8_t by;
 
-    if (claimed == 0 && known_of(block) == CW_BUDGET_NONE && !cw_guard_is_on(CW_GUARD_CHANGING))
+    if (mark == NULL || (LOAD(*mark) != 0 && LOAD(*mark) != CW_BUDGET_EXPECTED) ||
+        atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE)
         return 0;
-    cw_lock_acquire(&lock);
-    mark = cw_budget_mark_made(index);
-    if (mark != NULL && LOAD(*mark) == 0 &&
-        atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE) {
-        number = find_for_block_locked(block);
-        STORE(*mark, number);
-    }
-    if (number != claimed) { /* nobody counts it any more, or a change of the budgets has done so */
-        if (claimed != 0)
-            take(claimed - 1u, -bytes);
-        if (number != 0)
-            take(number - 1u, bytes);
-    }
-    cw_lock_release(&lock);
-    return number;
+    by = find_for_block_locked(block);
+    STORE(*mark, by);
+    return by;
 }
 
-CW_HOT void cw_budget_count(uint32_t block, uint8_t claimed)
+static void settle(uint32_t block, struct cw_budget_claim *claim)
 {
-    _Atomic uint8_t *mark = cw_budget_mark_at(block);
-    struct cw_slot *slot = CW_LIKELY(mark != NULL && claimed != 0) ? cw_slot_enter() : NULL;
-    int is_usual = slot != NULL && !cw_guard_is_on(CW_GUARD_CHANGING) && LOAD(*mark) == 0 &&
-                   cw_budget_tag_known(cw_tag_here()) == claimed + CW_BUDGET_NONE;
-    int64_t taken;
+    struct cw_budget_taken taken = {.budget = 0};
 
-    if (CW_LIKELY(is_usual))
-        STORE(*mark, claimed);
-    if (CW_LIKELY(slot != NULL))
-        cw_slot_leave(slot);
-    if (CW_UNLIKELY(!is_usual))
-        claimed = count_slowly(block, claimed);
-    if (CW_UNLIKELY(claimed == 0))
-        return;
-    taken = LOAD(budgets[claimed - 1].taken);
-    if (CW_UNLIKELY(taken > LOAD(budgets[claimed - 1].peak) ||
-                    taken > LOAD(budgets[claimed - 1].bytes)))
-        look(claimed - 1u, block);
+    cw_lock_acquire(&lock);
+    taken.budget = mark_locked(block);
+    end_locked(claim, taken.budget, taken.budget != 0 ? bytes_of(block) : 0);
+    if (taken.budget != 0)
+        taken.sum = LOAD(budgets[taken.budget - 1u].taken);
+    cw_lock_release(&lock);
+    if (taken.budget != 0 && is_news(taken.budget - 1u, taken.sum))
+        cw_budget_look(block, &taken);
 }
 
-static CW_NOINLINE void gone_slowly(uint32_t block, uint64_t bytes)
+void cw_budget_count(uint32_t index)
+{
+    uint32_t guards = atomic_load_explicit(&cw_guards, memory_order_acquire);
+    const struct cw_live_site *site = site_of(cw_tracker_at(index));
+    _Atomic uint8_t *mark = cw_budget_mark_at(index);
+
+    if ((mark == NULL || LOAD(*mark) != CW_BUDGET_EXPECTED) && is_device(site) &&
+        ((guards & CW_GUARD_CHANGING) != 0 || cw_budget_tag_known(site->tag) != CW_BUDGET_NONE))
+        settle(index, &(struct cw_budget_claim){.budget = 0});
+}
+
+void cw_budget_settle(uint32_t block, struct cw_budget_claim *claim)
+{
+    if (block == 0)
+        cw_budget_give_back(claim);
+    else if (claim->budget == 0)
+        cw_budget_count(block);
+    else
+        settle(block, claim);
+}
+
+static CW_NOINLINE void gone_slowly(uint32_t block)
 {
     _Atomic uint8_t *mark;
     uint8_t number = 0;
@@ -378,33 +356,30 @@ static CW_NOINLINE void gone_slowly(uint32_t block, uint64_t bytes)
         number = LOAD(*mark);
         STORE(*mark, 0);
     }
-    if (number != 0)
-        give_to_all(number - 1u, bytes);
+    if (number != 0 && number != CW_BUDGET_EXPECTED)
+        give(number - 1u, bytes_of(block));
     cw_lock_release(&lock);
 }
 
 CW_HOT void cw_budget_gone(uint32_t block, uint32_t guards)
 {
     _Atomic uint8_t *mark = cw_budget_mark_at(block);
-    int is_changing = (guards & CW_GUARD_CHANGING) != 0, is_credit;
+    int is_changing = (guards & CW_GUARD_CHANGING) != 0;
     struct cw_slot *slot;
-    uint64_t bytes;
     uint8_t number;
 
     if (!is_changing && (mark == NULL || LOAD(*mark) == 0))
         return;
-    bytes = LOAD(cw_tracker_at(block)->bytes);
     slot = CW_LIKELY(!is_changing) ? cw_slot_enter() : NULL;
     if (CW_UNLIKELY(slot == NULL)) {
-        gone_slowly(block, bytes);
+        gone_slowly(block);
         return;
     }
     number = LOAD(*mark);
     STORE(*mark, 0);
-    is_credit = number == 0 || give_inside(slot, number - 1u, bytes);
+    if (CW_LIKELY(number != 0 && number != CW_BUDGET_EXPECTED))
+        give(number - 1u, bytes_of(block));
     cw_slot_leave(slot);
-    if (CW_UNLIKELY(!is_credit))
-        give_to_all(number - 1u, bytes);
 }
 
 /* ---- budgets ---- */
@@ -423,10 +398,26 @@ static void show(unsigned at)
     atomic_store(&shown(at)->pattern, budgets[at].text);
 }
 
+/* A budget that is set again after it was unset starts anew. */
+static void begin(unsigned at)
+{
+    STORE(budgets[at].peak, 0);
+    STORE(budgets[at].refused, 0);
+    STORE(budgets[at].exceeded, 0);
+    if (arena == NULL)
+        return;
+    STORE(shown(at)->peak_bytes, 0);
+    STORE(shown(at)->peak_ns, 0);
+    STORE(shown(at)->refused, 0);
+    STORE(shown(at)->exceeded, 0);
+}
+
 static void put(unsigned at, const struct cw_budget_rule *rule, int is_set)
 {
     struct budget *budget = &budgets[at];
 
+    if (is_set && !cw_budget_rule_is_set(at))
+        begin(at);
     cw_budget_rule_put(at, rule, is_set);
     atomic_store(&budget->bytes, rule->bytes < (uint64_t)MOST ? (int64_t)rule->bytes : MOST);
     atomic_store(&budget->refuses, rule->refuses);
@@ -434,8 +425,16 @@ static void put(unsigned at, const struct cw_budget_rule *rule, int is_set)
     atomic_store(&budget->has_warned, 0);
 }
 
-/* Which budget counts a block may have changed. It is still claimed as before; a block whose owner
- * is about to take a claim over is left to the owner. */
+/* Takes the claims' bytes, or gives them back. */
+static void count_claims(int sign)
+{
+    struct cw_budget_claims claims = cw_budget_tag_claims();
+
+    for (unsigned i = 0; i < CW_BUDGETS; i++)
+        take(i, sign * claims.bytes[i]);
+}
+
+/* A block that is expected counts with its claim. */
 static void recount_block(uint32_t index)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
@@ -443,7 +442,7 @@ static void recount_block(uint32_t index)
     _Atomic uint8_t *mark = cw_budget_mark_at(index);
     uint8_t with = mark != NULL ? LOAD(*mark) : 0, by;
 
-    if (with == 0 && !is_live)
+    if (with == CW_BUDGET_EXPECTED || (with == 0 && !is_live))
         return;
     by = find_for_block_locked(block);
     if (by == with)
@@ -453,9 +452,9 @@ static void recount_block(uint32_t index)
         return;
     STORE(*mark, by);
     if (with != 0)
-        take(with - 1u, -(int64_t)LOAD(block->bytes));
+        take(with - 1u, -(int64_t)bytes_of(index));
     if (by != 0)
-        take(by - 1u, (int64_t)LOAD(block->bytes));
+        take(by - 1u, (int64_t)bytes_of(index));
 }
 
 static void recount(void)
@@ -466,9 +465,15 @@ static void recount(void)
         recount_block(i);
 }
 
-/* While the threads at work are stopped, and have no credit of any budget. Who frees a block and
- * has not seen CHANGING has claimed the block before the barrier in cw_slot_stop, and is seen to
- * have; all others wait for the lock, as do threads whose slot is newer than that. */
+/* Slots of other threads. */
+static uint64_t others(void)
+{
+    return cw_slot_used() & ~((uint64_t)1 << cw_thread.slot) & ~UINT64_C(1);
+}
+
+/* While the threads at work are stopped. A thread that frees a block and has not seen CHANGING has
+ * claimed the block before the barrier in cw_slot_stop, and is seen to have; all others wait for
+ * the lock, as do threads whose slot is newer than that. */
 static void change_locked(unsigned at, const struct cw_budget_rule *rule, int is_set,
                           uint64_t now_ns)
 {
@@ -476,8 +481,9 @@ static void change_locked(unsigned at, const struct cw_budget_rule *rule, int is
 
     cw_guard_set(CW_GUARD_BUDGET | CW_GUARD_CHANGING, 1);
     cw_slot_stop(slots);
-    give_up_all(slots | (uint64_t)1 << cw_thread.slot, 0, CW_BUDGETS);
+    count_claims(-1);
     put(at, rule, is_set);
+    count_claims(1);
     recount();
     cw_slot_resume(slots);
     show(at);
@@ -485,9 +491,9 @@ static void change_locked(unsigned at, const struct cw_budget_rule *rule, int is
         if (room(&budgets[i]) >= 0)
             STORE(budgets[i].is_beyond, 0);
         if (arena != NULL && cw_budget_rule_is_set(i))
-            note_peak_locked(i, now_ns);
+            note_peak_locked(i, 0, now_ns);
     }
-    cw_guard_set(CW_GUARD_CHANGING | (cw_budget_rule_is_any_set() ? 0 : CW_GUARD_BUDGET), 0);
+    cw_guard_set(CW_GUARD_CHANGING | (is_needed_locked() ? 0 : CW_GUARD_BUDGET), 0);
 }
 
 int cw_budget_set(const struct cw_budget_rule *rule)
@@ -529,7 +535,6 @@ int cw_budget_read(uint8_t number, struct cw_budget_view *out)
     if (number == 0 || number > cw_budget_rules())
         return -1;
     cw_lock_acquire(&lock);
-    settle_locked(at, 1);
     now = LOAD(budgets[at].taken);
     *out = (struct cw_budget_view){.rule = *cw_budget_rule_at(at),
                                    .used_bytes = now > 0 ? (uint64_t)now : 0};
@@ -544,12 +549,10 @@ int cw_budget_read(uint8_t number, struct cw_budget_view *out)
 
 static void forget(void)
 {
-    memset(cw_budget_credits, 0, sizeof(cw_budget_credits));
+    cw_budget_tag_forget_claims();
     for (unsigned i = 0; i < CW_BUDGETS; i++) {
+        begin(i);
         atomic_store(&budgets[i].taken, 0);
-        atomic_store(&budgets[i].peak, 0);
-        atomic_store(&budgets[i].refused, 0);
-        atomic_store(&budgets[i].exceeded, 0);
         atomic_store(&budgets[i].is_beyond, 0);
         atomic_store(&budgets[i].has_warned, 0);
         budgets[i].text = 0;

@@ -17,6 +17,22 @@ void cw_budget_mark_make(uint32_t chunk)
         cw_mem_free((void *)made, CW_BUDGET_MARKS);
 }
 
+void cw_budget_mark_expect(uint32_t block)
+{
+    _Atomic uint8_t *mark = cw_budget_mark_made(block);
+
+    if (mark != NULL)
+        atomic_store_explicit(mark, CW_BUDGET_EXPECTED, memory_order_relaxed);
+}
+
+void cw_budget_mark_clear(uint32_t block)
+{
+    _Atomic uint8_t *mark = cw_budget_mark_at(block);
+
+    if (mark != NULL)
+        atomic_store_explicit(mark, 0, memory_order_relaxed);
+}
+
 void cw_budget_mark_reset(void)
 {
     for (unsigned i = 0; i < CW_BUDGET_MARK_CHUNKS; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which budget counts a block: a byte for each block, 0: none, under the block's index, in private
- * memory that is made as blocks come that count. What guards it: core/account/budget.h.
+ * Which budget counts a block: a byte for each block, its number or 0: none, under the block's
+ * index, in private memory that is made as blocks come that count. What guards it:
+ * core/account/budget.h.
  */
 #ifndef CW_CORE_BUDGET_MARK_H
 #define CW_CORE_BUDGET_MARK_H
@@ -11,6 +12,9 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+
+/* The block is not live yet, or its claim is still pending (core/account/budget.h). */
+#define CW_BUDGET_EXPECTED 255u
 
 #define CW_BUDGET_MARKS       (1u << 16) /* blocks of a chunk */
 #define CW_BUDGET_MARK_CHUNKS (1u << 12)
@@ -37,6 +41,10 @@ static inline _Atomic uint8_t *cw_budget_mark_made(uint32_t block)
         cw_budget_mark_make(block / CW_BUDGET_MARKS);
     return cw_budget_mark_at(block);
 }
+
+/* Of a record that the caller owns. */
+void cw_budget_mark_expect(uint32_t block);
+void cw_budget_mark_clear(uint32_t block);
 
 /* In a forked child. */
 void cw_budget_mark_reset(void);

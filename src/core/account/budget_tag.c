@@ -14,6 +14,8 @@ CW_HOT_DATA _Atomic uint8_t cw_budget_tags[CW_TAGS_MAX + 1];
 static struct cw_budget_rule rules[CW_BUDGETS];
 static _Atomic uint8_t is_set[CW_BUDGETS];
 static _Atomic unsigned count;
+static int64_t pending[CW_TAGS_MAX + 1];
+static unsigned claims;
 
 unsigned cw_budget_rules(void)
 {
@@ -109,4 +111,47 @@ uint8_t cw_budget_tag_find(uint16_t tag)
     atomic_store_explicit(&cw_budget_tags[tag], (uint8_t)(number + CW_BUDGET_NONE),
                           memory_order_release);
     return number;
+}
+
+/* ---- claims ---- */
+
+void cw_budget_tag_claimed(uint16_t tag, uint64_t bytes)
+{
+    pending[tag] += (int64_t)bytes;
+    claims++;
+}
+
+void cw_budget_tag_unclaimed(uint16_t tag, uint64_t bytes)
+{
+    pending[tag] -= (int64_t)bytes;
+    claims--;
+}
+
+void cw_budget_tag_claim_grows(uint16_t tag, uint64_t bytes)
+{
+    pending[tag] += (int64_t)bytes;
+}
+
+int cw_budget_tag_has_claims(void)
+{
+    return claims != 0;
+}
+
+struct cw_budget_claims cw_budget_tag_claims(void)
+{
+    struct cw_budget_claims sums = {{0}};
+
+    for (unsigned tag = 1; claims != 0 && tag <= CW_TAGS_MAX; tag++) {
+        uint8_t number = pending[tag] != 0 ? cw_budget_tag_find((uint16_t)tag) : 0;
+
+        if (number != 0)
+            sums.bytes[number - 1] += pending[tag];
+    }
+    return sums;
+}
+
+void cw_budget_tag_forget_claims(void)
+{
+    memset(pending, 0, sizeof(pending));
+    claims = 0;
 }

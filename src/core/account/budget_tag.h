@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which budget counts a tag: the rules, by the number of their budget less one, and what follows
- * from them for each tag that was asked for.
+ * from them for each tag that was asked for; and the pending claims of each tag.
  *
  * Guarded by the lock of core/account/budget.c, which every caller holds, or the session is not
  * armed yet; but for cw_budget_tag_known, cw_budget_tag_own and cw_budget_rule_is_set. A rule is
@@ -37,6 +37,23 @@ uint8_t cw_budget_tag_find_name(const char *name);
 void cw_budget_tag_own(const struct cw_budget_rule *rule);
 /* Nothing is known of any tag any more. */
 void cw_budget_tag_forget(void);
+
+/* ---- claims that no block has taken over (core/account/budget.h) ---- */
+
+/* One more claim of a request with this tag, one less, and more bytes for one of them. */
+void cw_budget_tag_claimed(uint16_t tag, uint64_t bytes);
+void cw_budget_tag_unclaimed(uint16_t tag, uint64_t bytes);
+void cw_budget_tag_claim_grows(uint16_t tag, uint64_t bytes);
+int cw_budget_tag_has_claims(void);
+/* Their bytes, by the budget that counts them. */
+struct cw_budget_claims {
+    int64_t bytes[CW_BUDGETS_MAX];
+};
+struct cw_budget_claims cw_budget_tag_claims(void);
+/* In a forked child. */
+void cw_budget_tag_forget_claims(void);
+
+/* ---- rules ---- */
 
 /* How many there are, set or not. */
 unsigned cw_budget_rules(void);

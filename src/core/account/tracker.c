@@ -99,12 +99,24 @@ static uint32_t append_record(void)
     return block != 0 && cw_owner_make(block) == 0 ? block : 0;
 }
 
-static uint32_t acquire_record(void)
+uint32_t cw_tracker_next_record(void)
 {
+    uint32_t made;
+
     check_spares();
     if (cw_thread.spares == 0)
         refill_spares();
-    return cw_thread.spares == 0 ? append_record() : cw_thread.spare[--cw_thread.spares];
+    if (cw_thread.spares == 0 && (made = append_record()) != 0)
+        cw_thread.spare[cw_thread.spares++] = made;
+    return cw_thread.spares != 0 ? cw_thread.spare[cw_thread.spares - 1] : 0;
+}
+
+static uint32_t acquire_record(void)
+{
+    uint32_t block = cw_tracker_next_record();
+
+    cw_thread.spares -= block != 0;
+    return block;
 }
 
 static void release_record(uint32_t block)
@@ -204,15 +216,6 @@ static void lose(const struct cw_request *request)
         cw_usage_give_excess(request->device, cw_size_excess(request->held, request->bytes));
 }
 
-/* With what the call has claimed, or without. */
-static CW_NOINLINE void count_for_budget(uint32_t block)
-{
-    uint8_t claimed = cw_thread.budget;
-
-    cw_thread.budget = 0;
-    cw_budget_count(block, claimed);
-}
-
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
 {
     uint32_t block = site_index ? acquire_record() : 0;
@@ -225,6 +228,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     fill(cw_tracker_at(block), cw_owner_new(block), request, site_index, now_ns, CW_BLOCK_LIVE);
     if (request->space != CW_SPACE_HANDLE &&
         cw_index_insert(request->space, request->key, block, &stale) != 0) {
+        cw_budget_unexpect(block);
         release_record(block);
         lose(request);
         return 0;
@@ -239,7 +243,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     if (request->reserved != 0)
         commit(request, now_ns);
     if (CW_UNLIKELY(cw_budget_is_on()))
-        count_for_budget(block);
+        cw_budget_count(block);
     cw_audit_taken(cw_tracker_at(block));
     if (cw_kind_counted(request->kind) != CW_COUNTED_NONE)
         cw_trace_taken(block, request->key, request->bytes, request->device);

@@ -45,6 +45,9 @@ void cw_tracker_reset(void);
  * unseen. */
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 
+/* The record that the calling thread's next insertion takes; 0 without memory. */
+uint32_t cw_tracker_next_record(void);
+
 /* Counts a failed allocating call. */
 void cw_tracker_fail(uint32_t site, int is_oom);
 

@@ -23,6 +23,7 @@
 #include "core/cache/pool_context.h"
 #include "core/reclaim/reclaim.h"
 #include "core/pool/search.h"
+#include "core/pool/serve.h"
 #include "core/pool/strict.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
@@ -142,17 +143,19 @@ static inline void warm(struct cw_pool *pool, uint32_t api)
         cw_prewarm(pool, &self.options->prewarm, api);
 }
 
-uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api)
+static CW_INLINE uint64_t hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes,
+                                   uint32_t api, const struct cw_budget_claim *claim)
 {
     uint32_t site = cw_site_here(api, pool->kind, pool->device);
     uint64_t now;
 
     if (CW_UNLIKELY(site == 0)) {
         cw_usage_give_excess(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
-        cw_bucket_put_back(pool, block, bytes);
-        cw_ready_put(pool, block, 0);
+        cw_pool_put_back(pool, block, bytes);
         return 0;
     }
+    if (claim != NULL)
+        cw_budget_expect(block, claim);
     now = cw_session_now();
     cw_tracker_reuse(block, site, bytes, now);
     cw_deadline_look(now);
@@ -161,57 +164,15 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     return cw_thread.served_key;
 }
 
-/* The excess that the thread may use without touching shared counters. */
-static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const struct cw_pool *pool,
-                                            uint64_t bytes)
+uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api,
+                          const struct cw_budget_claim *claim)
 {
-    return (struct cw_size_fit){.bytes = bytes,
-                                .excess = CW_LIKELY(pool->class < CW_POOL_HOST)
-                                              ? cw_usage_spare_excess(slot, pool->device)
-                                              : cw_size_tolerance(bytes)};
+    return hand_out(pool, block, bytes, api, claim);
 }
 
-/* The usual hit, in one visit to the slot: a block of the thread's cache, accounted for with the
- * thread's slack. The stack is walked first, because nothing slow may happen inside the slot. 0:
- * the caller takes the long way. */
-static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint64_t now,
-                                    uint32_t api)
-{
-    uint32_t site = cw_site_here(api, pool->kind, pool->device), block;
-    struct cw_slot *slot = CW_LIKELY(site != 0) ? cw_slot_enter() : NULL;
-    struct cw_live_block *record;
-    uint64_t key, excess;
-    int is_valid, is_counted;
-
-    if (CW_UNLIKELY(slot == NULL))
-        return 0;
-    block = cw_thread_cache_take_inside(slot, pool, own_fit(slot, pool, bytes), now, &excess);
-    record = cw_tracker_at(block);
-    is_valid =
-        block != 0 && atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE;
-    if (CW_LIKELY(is_valid)) {
-        cw_tracker_renew(record, block, site, bytes, now);
-        if (CW_UNLIKELY(excess != 0) && pool->class < CW_POOL_HOST)
-            cw_usage_use_excess(slot, excess);
-    }
-    is_counted = is_valid && cw_usage_use_slack(slot, pool->device, bytes);
-    cw_slot_leave(slot);
-    if (CW_UNLIKELY(!is_counted)) {
-        if (block != 0 && !is_valid)
-            cw_search_drop(pool, block, bytes);
-        if (!is_valid)
-            return 0;
-        cw_usage_add(pool->device, bytes, 0, now);
-    }
-    key = atomic_load_explicit(&record->key, memory_order_relaxed);
-    cw_trace_taken(block, key, bytes, pool->device);
-    cw_deadline_look(now);
-    cw_thread.served = block;
-    cw_thread.served_key = key;
-    return key;
-}
-
-CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
+/* claim: NULL if the request has none. */
+static CW_INLINE uint64_t alloc(struct cw_pool_request *request, uint32_t api,
+                                const struct cw_budget_claim *claim)
 {
     struct cw_pool *pool;
     uint32_t block;
@@ -227,11 +188,11 @@ CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
         return 0;
     request->pool = pool;
     warm(pool, api);
-    key = serve_own(pool, request->bytes, cw_session_now(), api);
+    key = claim == NULL ? cw_pool_serve_own(pool, request->bytes, cw_session_now(), api, 0) : 0;
     if (CW_LIKELY(key != 0))
         return key;
     block = cw_search_take(pool, request->bytes);
-    key = block != 0 ? cw_pool_hand_out(pool, block, request->bytes, api) : 0;
+    key = block != 0 ? hand_out(pool, block, request->bytes, api, claim) : 0;
     if (key != 0)
         return key;
     request->ask = what_to_ask(request);
@@ -239,12 +200,32 @@ CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
     return 0;
 }
 
+CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
+{
+    return alloc(request, api, NULL);
+}
+
+CW_NOINLINE uint64_t cw_pool_alloc_claimed(struct cw_pool_request *request, uint32_t api,
+                                           const struct cw_budget_claim *claim)
+{
+    return alloc(request, api, claim);
+}
+
+CW_HOT uint64_t cw_pool_serve_counted(uint64_t bytes, uint32_t api)
+{
+    struct cw_pool *pool = pool_here(CW_POOL_DEVICE, 0);
+
+    return pool != NULL && bytes - 1 < CW_SIZE_MOST
+               ? cw_pool_serve_own(pool, bytes, cw_session_now(), api, 1)
+               : 0;
+}
+
 uint64_t cw_pool_serve(uint8_t device, uint64_t bytes, uint64_t now_ns, uint32_t api)
 {
     struct cw_pool *pool = pool_here(CW_POOL_DEVICE, 0);
 
     return pool != NULL && pool->device == device && bytes - 1 < CW_SIZE_MOST
-               ? serve_own(pool, bytes, now_ns, api)
+               ? cw_pool_serve_own(pool, bytes, now_ns, api, 0)
                : 0;
 }
 

@@ -38,12 +38,20 @@ struct cw_pool_request {
 };
 /* The address of an idle block that serves the request, now the program's; 0: ask the driver. */
 uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api);
+/* The same for a request that has claimed its bytes of a budget: the block is expected
+ * (core/account/budget.h). */
+uint64_t cw_pool_alloc_claimed(struct cw_pool_request *request, uint32_t api,
+                               const struct cw_budget_claim *claim);
+/* Device memory of the thread's own cache, counted by the budget of the thread's tag. 0: there is
+ * none, or the budget does not allow it, and nothing has been counted. */
+uint64_t cw_pool_serve_counted(uint64_t bytes, uint32_t api);
 /* The same, of device memory that the thread's own cache has, if the current context is of that
  * device. 0: not so, and nothing has been counted. now_ns: cw_session_now(). */
 uint64_t cw_pool_serve(uint8_t device, uint64_t bytes, uint64_t now_ns, uint32_t api);
-/* Makes a block that was taken (core/pool/search.h) the program's. Its address; 0: it could not be
- * accounted for, and is idle again. */
-uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api);
+/* Makes a block that was taken (core/pool/search.h) the program's. claim: as above, or NULL. Its
+ * address; 0: it could not be accounted for, and is idle again. */
+uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api,
+                          const struct cw_budget_claim *claim);
 /* The pool of the current context for this class, NULL when it cannot be used here and now. */
 struct cw_pool *cw_pool_here(enum cw_pool_class class);
 /* The driver gave a block of `given` bytes on a miss: fills in what marks it as the pool's. */

@@ -91,7 +91,6 @@ struct CW_ALIGNED_TLS cw_thread {
     uint32_t id_epoch;
     uint16_t batches; /* of frees that the program has begun (core/pool/pool.h) */
     uint8_t ended;    /* cw_thread_ends was called: nobody frees what is made now */
-    uint8_t budget;   /* of which the block that is made next has claimed its bytes; 0: none */
     uint32_t spares;
     uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
 };

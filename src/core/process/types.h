@@ -41,7 +41,8 @@ enum cw_pool_class {
 /* What a call has claimed of a budget (core/account/budget.h). */
 struct cw_budget_claim {
     uint64_t bytes;
-    uint8_t budget; /* its number; 0: none counts it */
+    uint16_t tag;   /* of the request */
+    uint8_t budget; /* the number when it was claimed; 0: none, and nothing is pending */
 };
 
 struct cw_request {

@@ -8,6 +8,7 @@
 #include "core/limits/limit.h"
 #include "core/reclaim/reclaim.h"
 #include "core/account/site.h"
+#include "core/account/tracker.h"
 #include "core/process/gate.h"
 #include "hook/start.h"
 #include "hook/services/oom_dump.h"
@@ -253,15 +254,15 @@ static void set_owner(enum cw_scope scope, struct cw_request *request)
 /* The block takes the claim over, unless there is no memory for a record. */
 static CW_NOINLINE uint32_t granted_claimed(struct cw_call *call, const struct cw_request *request)
 {
-    uint32_t block;
+    uint32_t record = cw_tracker_next_record(), block;
 
     cw_budget_adjust(&call->claim, request->bytes);
-    cw_thread.budget = call->claim.budget;
+    cw_budget_expect(record, &call->claim);
     block = cw_request_granted(request, call->api);
-    if (cw_thread.budget == 0)
-        call->claim.budget = 0;
-    cw_thread.budget = 0;
-    unclaim(call);
+    if (block == 0)
+        cw_budget_unexpect(record);
+    cw_budget_settle(block, &call->claim);
+    call->is_claimed = 0;
     return block;
 }
 

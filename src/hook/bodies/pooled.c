@@ -62,10 +62,10 @@ struct miss {
 };
 
 /* The block that was just served from the pool takes the claim over. */
-static inline void count_served(struct cw_call *call)
+static inline void settle_served(struct cw_call *call)
 {
-    if (CW_UNLIKELY(call->is_claimed) && call->claim.budget != 0)
-        cw_budget_count(cw_thread.served, call->claim.budget);
+    if (CW_UNLIKELY(call->is_claimed))
+        cw_budget_settle(cw_thread.served, &call->claim);
     call->is_claimed = 0;
 }
 
@@ -78,10 +78,11 @@ static int serve_from_pool(const struct miss *miss, uint32_t block)
 
     if (CW_UNLIKELY(call->is_claimed))
         cw_budget_adjust(&call->claim, miss->pool->bytes);
-    address = cw_pool_hand_out(miss->pool->pool, block, miss->pool->bytes, call->api);
+    address = cw_pool_hand_out(miss->pool->pool, block, miss->pool->bytes, call->api,
+                               call->is_claimed ? &call->claim : NULL);
     if (address == 0)
         return 0;
-    count_served(call);
+    settle_served(call);
     put_address(miss->pool->class, miss->out, address);
     cw_call_helped(miss->call);
     cw_call_leave();
@@ -180,26 +181,42 @@ static CW_NOINLINE CUresult fail_at_once(struct cw_call *call, enum cw_kind kind
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The same with injected failures, or budgets, of which device memory is claimed first. */
+/* Device memory while there are budgets. 0 with *may_ask set: the driver may be asked. */
+static uint64_t serve_within_budget(struct cw_call *call, struct cw_pool_request *pool,
+                                    int *may_ask)
+{
+    uint64_t address = cw_pool_serve_counted(pool->bytes, call->api);
+
+    *may_ask = 1;
+    if (CW_LIKELY(address != 0))
+        return address;
+    *may_ask = cw_call_claim(call, CW_DEVICES, pool->bytes);
+    return *may_ask ? cw_pool_alloc_claimed(pool, call->api, &call->claim) : 0;
+}
+
+/* The same with injected failures, or budgets. */
 static CW_HOT CW_NOINLINE CUresult alloc_guarded(struct cw_call *call, enum cw_pool_class class,
                                                  void *out, size_t bytes)
 {
     struct cw_pool_request pool = {.class = class, .bytes = bytes};
     uint64_t address = 0;
+    int may_ask = 1;
 
     if (cw_call_injects(call, bytes))
         return class == CW_POOL_DEVICE ? fail_at_once(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes)
                                        : fail_at_once(call, CW_KIND_PINNED, CW_SCOPE_HOST, bytes);
     /* A budget must not hide that the driver refuses the arguments. */
     if (CW_LIKELY(out != NULL && bytes != 0)) {
-        if (CW_LIKELY(class == CW_POOL_DEVICE) && !cw_budget_is_free() &&
-            CW_UNLIKELY(!cw_call_claim(call, CW_DEVICES, bytes)))
-            return fail_at_once(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes);
-        address = cw_pool_alloc(&pool, call->api);
+        if (CW_LIKELY(class == CW_POOL_DEVICE) && cw_budget_is_on())
+            address = serve_within_budget(call, &pool, &may_ask);
+        else
+            address = cw_pool_alloc(&pool, call->api);
     }
+    if (CW_UNLIKELY(!may_ask))
+        return fail_at_once(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes);
     if (CW_UNLIKELY(address == 0))
         return alloc_missed(call, &pool, out);
-    count_served(call);
+    settle_served(call);
     put_address(class, out, address);
     cw_call_leave();
     return CUDA_SUCCESS;
@@ -369,9 +386,11 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
     if (pool.bytes != 0) {
         if (CW_UNLIKELY(cw_budget_is_on()) && !cw_call_claim(call, CW_DEVICES, pool.bytes))
             return fail_at_once(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, pool.bytes);
-        address = cw_pool_alloc(&pool, call->api);
+        address = CW_LIKELY(!call->is_claimed)
+                      ? cw_pool_alloc(&pool, call->api)
+                      : cw_pool_alloc_claimed(&pool, call->api, &call->claim);
         if (CW_UNLIKELY(call->is_claimed) && address != 0)
-            count_served(call);
+            settle_served(call);
     }
     if (address == 0)
         return pitch_missed(call, &pool, dptr, pitch, width, height, element);
