@@ -261,8 +261,8 @@ def watch(directories, torch):
 class Loader(object):
     """Another loader, which is followed when the module has been executed."""
 
-    def __init__(self, loader, directories):
-        self.loader, self.directories = loader, directories
+    def __init__(self, loader, finder):
+        self.loader, self.finder = loader, finder
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
@@ -273,28 +273,49 @@ class Loader(object):
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
+        if not self.finder.end():
+            return
         try:
-            module._lazy_call(lambda: watch(self.directories, sys.modules["torch"]))
+            module._lazy_call(lambda: watch(self.finder.directories, sys.modules["torch"]))
         except Exception:
             pass
 
 
 class Finder(object):
-    """Waits for torch.cuda."""
+    """Waits for torch.cuda. A module may be looked up more often than it is imported, by several
+    threads, and through copies of sys.meta_path that outlive the wait."""
 
     def __init__(self, directories):
-        self.directories = directories
+        from _thread import get_ident
+
+        self.directories, self.is_over, self.looking, self.ident = directories, False, set(), get_ident
+
+    def end(self):
+        """Whether this is the first import."""
+        is_first, self.is_over = not self.is_over, True
+        try:
+            sys.meta_path.remove(self)
+        except ValueError:
+            pass
+        return is_first
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch.cuda":
+        thread = self.ident()
+        if name != "torch.cuda" or self.is_over or thread in self.looking:
             return None
-        sys.meta_path.remove(self)
-        for finder in sys.meta_path:
+        self.looking.add(thread)
+        try:
+            return self.follow(name, path, target)
+        finally:
+            self.looking.discard(thread)
+
+    def follow(self, name, path, target):
+        for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = Loader(spec.loader, self.directories)
+                    spec.loader = Loader(spec.loader, self)
                 return spec
         return None
 
