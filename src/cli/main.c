@@ -11,6 +11,9 @@
 #include <stdio_ext.h>
 #include <string.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
 
 #include "base/compiler.h"
 #include "cli/cli.h"
@@ -144,9 +147,46 @@ static int close_stdout(int status)
     return status == CW_EXIT_OK ? CW_EXIT_FAILURE : status;
 }
 
+/* Enough for every command. A small `ulimit -s` is meant for the program, which inherits it. */
+#define STACK_BYTES ((size_t)1 << 20)
+
+static struct {
+    int argc;
+    char **argv;
+    int status;
+} line;
+
+static void run_line(void)
+{
+    line.status = run_command_line(line.argc, line.argv);
+}
+
+/* Runs the command line on a stack of our own. -1: there is none. */
+static int run_on_own_stack(void)
+{
+    static ucontext_t here, there;
+    void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+    if (stack == MAP_FAILED || getcontext(&there) != 0)
+        return -1;
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = STACK_BYTES;
+    there.uc_link = &here;
+    makecontext(&there, run_line, 0);
+    return swapcontext(&here, &there);
+}
+
 int main(int argc, char **argv)
 {
+    struct rlimit limit;
+
     if (argc < 1)
         return CW_EXIT_USAGE;
-    return close_stdout(run_command_line(argc, argv));
+    line.argc = argc;
+    line.argv = argv;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= STACK_BYTES ||
+        run_on_own_stack() != 0)
+        run_line();
+    return close_stdout(line.status);
 }
