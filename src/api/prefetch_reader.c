@@ -199,6 +199,14 @@ static int ask(const struct cw_prefetch_row *row, struct cw_prefetch_half *half)
     return code;
 }
 
+/* The thread that captures past us may wait for one that waits for the request. */
+static void note_capture(struct cw_prefetch_request *request, int is_captured)
+{
+    cw_lock_acquire(&cw_prefetches.lock);
+    request->is_captured = is_captured;
+    cw_lock_release(&cw_prefetches.lock);
+}
+
 /* The half can be filled, or the request has failed; HELD_UP: not yet. Also an empty half goes with
  * its context: it is there, and its end waits for what is read now. */
 static enum outcome look_at_half(struct cw_prefetch_row *row, struct cw_prefetch_half *half,
@@ -214,6 +222,7 @@ static enum outcome look_at_half(struct cw_prefetch_row *row, struct cw_prefetch
         leave(row, pushed);
     }
     end_handing();
+    note_capture(request, cw_arrival_is_captured(code));
     if (code == CW_TRANSFER_NOT_READY || cw_arrival_is_captured(code))
         return HELD_UP;
     if (code == 0)

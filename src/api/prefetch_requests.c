@@ -287,7 +287,7 @@ static int wait_read(struct cw_prefetch_row *row, uint64_t number, struct cw_pre
     int error;
 
     while ((error = find(row, number, out)) == CUWARDEN_OK && out->stage == CUWARDEN_READING &&
-           (error = check_reader()) == CUWARDEN_OK) {
+           (error = out->is_captured ? cw_api_busy() : check_reader()) == CUWARDEN_OK) {
         if (waited == 0)
             note_wait(row, out->number, cw_waits_begin);
         number = waited = out->number;

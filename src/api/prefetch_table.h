@@ -21,6 +21,7 @@ struct cw_prefetch_request {
     char *path;      /* NULL: of a file that the program had open, as `fd_was` */
     int fd, fd_was;  /* -1: not open */
     int has_begun;   /* `begin` is recorded; the reader's */
+    int is_captured; /* a capture refused the reader's last look at its half */
     int is_after;    /* `ready` */
     uint16_t tag;    /* of the thread that started it */
     struct cw_waits waits;

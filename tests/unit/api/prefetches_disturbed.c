@@ -260,6 +260,7 @@ Test(prefetches_disturbed, what_a_capture_refuses_is_asked_again)
 
         atomic_store(&device.query_gives, code);
         await(&device.queries, asked + 2);
+        cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_BUSY);
     }
     atomic_store(&device.query_gives, 0);
     cr_expect_eq(now().failed, 0);
