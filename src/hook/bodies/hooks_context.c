@@ -6,6 +6,7 @@
 #include "api/prefetches.h"
 #include "core/device/context.h"
 #include "core/device/variable.h"
+#include "hook/services/background_thread.h"
 
 static uint64_t handle_value(const void *handle)
 {
@@ -56,6 +57,8 @@ static void finish_end(const struct cw_context_ending *ending, enum cw_context_o
     if (outcome != CW_CONTEXT_KEPT)
         cw_api_prefetch_context_ended(ending->context);
     cw_context_end_finish(ending, outcome);
+    if (outcome != CW_CONTEXT_KEPT)
+        cw_background_thread_leave();
 }
 
 typedef CUresult (*ctx_end_fn)(CUcontext ctx);

@@ -7,21 +7,26 @@
  */
 #include "hook/services/background_thread.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alarm.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "core/account/idle.h"
 #include "core/limits/demand.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
+#include "core/process/thread.h"
 #include "core/control/tick.h"
 #include "core/cache/retention.h"
 #include "hook/services/dump.h"
@@ -32,12 +37,16 @@
 #define STAT_STATE   3
 #define STAT_THREADS 20
 
+#define LEAVE_TURNS 4000u /* of cw_lock_relax, for a thread that is at work */
+
 /* How often it looks for due work by itself: where another process cannot ring, because the file
  * system maps another file than was opened. */
 #define LOOK_NS UINT64_C(250000000)
 
 static _Atomic int started, running, stopping, working;
-static _Atomic int watching;           /* much lies idle */
+static _Atomic int watching; /* much lies idle */
+static _Atomic int leaving;  /* the thread is to end if it may */
+static _Atomic uint32_t tid;
 static const struct cw_options *asked; /* what the options ask for, if anything; else NULL */
 
 /* In the live file, so that another process can ring. */
@@ -112,16 +121,31 @@ static int is_alone(void)
     return at != NULL && strncmp(at, " 2 ", 3) == 0;
 }
 
+/* Who watches from now on starts another thread, unless that was before `started` was reset. */
+static int has_left(void)
+{
+    if (!atomic_exchange(&leaving, 0) || (atomic_load(&watching) && !cw_retention_end_watch()))
+        return 0;
+    atomic_store(&watching, 0);
+    atomic_store(&running, 0);
+    atomic_store(&started, 0);
+    if (!atomic_load(&watching) || atomic_exchange(&started, 1))
+        return 1;
+    atomic_store(&running, 1);
+    return 0;
+}
+
 static void run(void)
 {
     uint64_t next = next_tick();
     int is_last = 0;
 
+    atomic_store(&tid, cw_thread_tid());
     atomic_store(&running, 1);
     while (!is_last) {
         wait_until(next);
         atomic_store(&working, 1);
-        is_last = is_over() || is_alone();
+        is_last = is_over() || is_alone() || has_left();
         if (!is_last)
             work(&next);
         atomic_store(&working, 0);
@@ -165,6 +189,35 @@ void cw_background_thread_wake(void)
     cw_alarm_ring(bell());
 }
 
+static int is_any_idle(void)
+{
+    for (unsigned i = 0; i < CW_DEVICES; i++)
+        if (cw_idle_bytes((uint8_t)i) != 0)
+            return 1;
+    return 0;
+}
+
+/* The kernel no longer counts it. */
+static int is_gone(void)
+{
+    return !atomic_load(&started) &&
+           syscall(SYS_tgkill, getpid(), (pid_t)atomic_load(&tid), 0) != 0;
+}
+
+void cw_background_thread_leave(void)
+{
+    unsigned turns = 0;
+    int saved = errno;
+
+    if (!atomic_load(&started) || asked != NULL || cw_thread.is_helper || is_any_idle())
+        return;
+    atomic_store(&leaving, 1);
+    cw_alarm_ring(bell());
+    while (turns < LEAVE_TURNS && !is_gone())
+        cw_lock_relax(&turns);
+    errno = saved;
+}
+
 void cw_background_thread_stop(void)
 {
     if (!atomic_exchange(&started, 0))
@@ -184,5 +237,6 @@ void cw_background_thread_reset(void)
     atomic_store(&stopping, 0);
     atomic_store(&working, 0);
     atomic_store(&watching, 0);
+    atomic_store(&leaving, 0);
     asked = NULL;
 }

@@ -19,6 +19,10 @@ void cw_background_thread_watch(void);
 int cw_background_thread_runs(void);
 /* Makes it look for due work at once. May be called in a signal handler. */
 void cw_background_thread_wake(void);
+/* A context has ended. If nothing is idle any more and the options ask for nothing, the thread ends
+ * first: natively the program may have no other thread now, and unshare(2) of a user namespace
+ * demands that. No lock held. */
+void cw_background_thread_leave(void);
 /* At the end: once this returns, the thread makes no driver calls. */
 void cw_background_thread_stop(void);
 /* In a forked child, which has none. */
