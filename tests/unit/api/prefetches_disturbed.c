@@ -256,10 +256,8 @@ Test(prefetches_disturbed, what_a_capture_refuses_is_asked_again)
     start(FILE_BYTES);
     await(&device.uploads, 2);
     for (int code = 900; code <= 907; code++) {
-        unsigned asked = atomic_load(&device.queries);
-
         atomic_store(&device.query_gives, code);
-        await(&device.queries, asked + 2);
+        await(&device.queries, atomic_load(&device.queries) + 2);
         cr_expect_eq(cw_api_prefetch_wait(prefetch, 1, NULL), CUWARDEN_BUSY);
     }
     atomic_store(&device.query_gives, 0);
