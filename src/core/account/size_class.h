@@ -69,6 +69,15 @@ static inline uint64_t cw_size_pages(uint64_t bytes)
     return (bytes + CW_SIZE_PAGE - 1) / CW_SIZE_PAGE;
 }
 
+/* What the driver's pages have beyond a block of `held` bytes (at most CW_SIZE_MOST): small ones
+ * share theirs. */
+static inline uint64_t cw_size_padding(uint64_t held)
+{
+    uint64_t least = cw_size_exact(held);
+
+    return (least <= CW_SIZE_PAGE / 2 ? least : cw_size_pages(least) * CW_SIZE_PAGE) - held;
+}
+
 /* How much more of the device a block of `held` bytes takes than a request of `bytes` would by
  * itself: in bytes, or in pages if that is more. Small blocks share a page. held may be any
  * number. */

@@ -242,6 +242,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
                      now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
+    cw_usage_take_padding(request->device, cw_tracker_padding(cw_tracker_at(block)));
     if (CW_UNLIKELY(cw_budget_is_on()))
         cw_budget_count(block);
     cw_audit_taken(cw_tracker_at(block));
@@ -352,6 +353,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
     cw_usage_give_excess(cw_site_device(site), cw_tracker_excess(block));
+    cw_usage_give_padding(cw_site_device(site), cw_tracker_padding(block));
     cw_tracker_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED) {
@@ -384,6 +386,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
                  request->held > request->reserved ? request->held - request->reserved : 0, now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
+    cw_usage_take_padding(request->device, cw_tracker_padding(cw_tracker_at(block)));
     cw_audit_taken(cw_tracker_at(block));
     cw_debug_log_taken(cw_tracker_at(block));
     return block;
@@ -433,6 +436,7 @@ void cw_tracker_finish_idle(uint32_t index)
 
     cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
     cw_usage_sub(cw_site_device(site), 0, load(&block->held));
+    cw_usage_give_padding(cw_site_device(site), cw_tracker_padding(block));
     cw_debug_log_given(block);
     release_record(index);
 }

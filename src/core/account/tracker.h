@@ -125,14 +125,28 @@ static inline uint32_t cw_tracker_next(uint32_t block)
     return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
 }
 
+/* 1: device memory of the pool. */
+static inline int cw_tracker_has_pages(const struct cw_live_block *block)
+{
+    return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0 &&
+           block->class < CW_POOL_HOST;
+}
+
 /* The excess of a live block of the pool (core/limits/excess.h); 0 for others. */
 static inline uint64_t cw_tracker_excess(const struct cw_live_block *block)
 {
-    if ((atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) == 0 ||
-        block->class >= CW_POOL_HOST)
+    if (!cw_tracker_has_pages(block))
         return 0;
     return cw_size_excess(atomic_load_explicit(&block->held, memory_order_relaxed),
                           atomic_load_explicit(&block->bytes, memory_order_relaxed));
+}
+
+/* What the driver's pages have beyond a block, live or idle. */
+static inline uint64_t cw_tracker_padding(const struct cw_live_block *block)
+{
+    return cw_tracker_has_pages(block)
+               ? cw_size_padding(atomic_load_explicit(&block->held, memory_order_relaxed))
+               : 0;
 }
 
 /* Joins two lists. `more`, which is walked to its end, comes first. */

@@ -15,12 +15,15 @@
 
 CW_HOT_DATA struct cw_usage_slack cw_usage_slack[CW_SLOTS];
 CW_HOT_DATA struct cw_usage_sums cw_usage_sums[CW_DEVICES];
+_Atomic uint64_t cw_usage_peak[CW_DEVICES], cw_usage_peak_taken[CW_DEVICES];
+_Atomic uint64_t cw_usage_most_excess[CW_DEVICES];
 
 static struct cw_arena *arena;
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
 
 _Atomic uint64_t cw_usage_flight[CW_DEVICES];
 static _Atomic uint64_t used[CW_DEVICES]; /* 1: something was held there */
+static _Atomic uint64_t paddings[CW_DEVICES];
 
 void cw_usage_init(struct cw_arena *in)
 {
@@ -29,6 +32,10 @@ void cw_usage_init(struct cw_arena *in)
     for (int i = 0; i < CW_SLOTS; i++)
         cw_usage_slack[i].shown = &in->header->slot[i];
     memset(cw_usage_sums, 0, sizeof(cw_usage_sums));
+    memset(cw_usage_peak, 0, sizeof(cw_usage_peak));
+    memset(cw_usage_peak_taken, 0, sizeof(cw_usage_peak_taken));
+    memset(paddings, 0, sizeof(paddings));
+    memset(cw_usage_most_excess, 0, sizeof(cw_usage_most_excess));
     memset(used, 0, sizeof(used));
 }
 
@@ -234,6 +241,8 @@ static void settle(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_
     cw_lock_acquire(&lock);
     take_back_all_slack();
     note_extremes(ordinal, asked, held, now_ns);
+    if (is_above(cw_usage_live_sum(ordinal), &cw_usage_peak[ordinal]))
+        store(&cw_usage_peak[ordinal], cw_usage_live_sum(ordinal));
     if (is_above(cw_usage_live_sum(ordinal), &device->peak_bytes)) {
         store(&device->peak_bytes, cw_usage_live_sum(ordinal));
         store(&device->peak_ns, now_ns);
@@ -401,6 +410,26 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
     cw_slot_leave(slot);
 }
 
+/* ---- pages ---- */
+
+void cw_usage_take_padding(uint8_t device, uint64_t padding)
+{
+    uint64_t taken = (padding != 0 ? add(&paddings[device], padding) : load(&paddings[device])) +
+                     cw_usage_held_sum(device);
+    uint64_t peak = load(&cw_usage_peak_taken[device]);
+
+    while (taken > peak &&
+           !atomic_compare_exchange_weak_explicit(&cw_usage_peak_taken[device], &peak, taken,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+void cw_usage_give_padding(uint8_t device, uint64_t padding)
+{
+    if (padding != 0)
+        add(&paddings[device], -padding);
+}
+
 /* ---- excess ---- */
 
 /* Taking back other threads' slack costs all of them some microseconds: not worth it for less than
@@ -452,14 +481,16 @@ static uint64_t all_spare_excess(uint8_t device)
 
 uint64_t cw_usage_take_excess(uint8_t device, uint64_t bytes, uint64_t most)
 {
-    uint64_t taken = use_own_excess(device, bytes);
+    uint64_t taken = 0;
 
-    taken += add_excess(device, bytes - taken, most);
+    store(&cw_usage_most_excess[device], most);
+    if (CW_LIKELY(load(&cw_usage_sums[device].excess) <= most)) {
+        taken = use_own_excess(device, bytes);
+        taken += add_excess(device, bytes - taken, most);
+    }
     if (CW_LIKELY(taken == bytes) || all_spare_excess(device) <= most / WORTH_SHARE)
         return taken;
-    cw_lock_acquire(&lock);
-    take_back_all_slack();
-    cw_lock_release(&lock);
+    cw_usage_settle_slack();
     return taken + add_excess(device, bytes - taken, most);
 }
 

@@ -57,6 +57,32 @@ static inline uint64_t cw_usage_held_sum(uint8_t device)
     return atomic_load_explicit(&cw_usage_sums[device].held, memory_order_relaxed);
 }
 
+/* The most bytes that were ever live on a device. */
+extern CW_HIDDEN _Atomic uint64_t cw_usage_peak[CW_DEVICES];
+/* The most that was ever held there, with what the driver's pages have beyond that: at least what
+ * was taken of the device. */
+extern CW_HIDDEN _Atomic uint64_t cw_usage_peak_taken[CW_DEVICES];
+
+/* A block comes from the driver, or goes back: so much of its pages is nobody's. */
+void cw_usage_take_padding(uint8_t device, uint64_t padding);
+void cw_usage_give_padding(uint8_t device, uint64_t padding);
+
+/* How much excess there may be, as last worked out (cw_usage_take_excess). */
+extern CW_HIDDEN _Atomic uint64_t cw_usage_most_excess[CW_DEVICES];
+
+/* Of excess beyond that a thread keeps nothing to use up again. */
+static inline void cw_usage_leave_excess(struct cw_usage_slack *slack, uint8_t device,
+                                         uint64_t excess)
+{
+    _Atomic uint64_t *sum = &cw_usage_sums[device].excess;
+
+    if (atomic_load_explicit(sum, memory_order_relaxed) <=
+        atomic_load_explicit(&cw_usage_most_excess[device], memory_order_relaxed))
+        cw_slot_add(&slack->excess, excess);
+    else
+        atomic_fetch_sub_explicit(sum, excess, memory_order_relaxed);
+}
+
 /* The two functions below run inside the slot and change nothing that threads share. live: of one
  * block. 0: nothing was changed. */
 static inline int cw_usage_use_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
@@ -89,7 +115,7 @@ static inline int cw_usage_leave_slack(const struct cw_slot *slot, uint8_t devic
     atomic_store_explicit(&slack->live, live, memory_order_relaxed);
     atomic_store_explicit(&slack->shown->slack_live, live, memory_order_relaxed);
     if (CW_UNLIKELY(excess != 0))
-        cw_slot_add(&slack->excess, excess);
+        cw_usage_leave_excess(slack, device, excess);
     return 1;
 }
 
@@ -127,8 +153,9 @@ static inline uint64_t cw_usage_in_flight(uint8_t device)
 /* And less. */
 void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held);
 
-/* Counts up to `bytes` as excess, as long as the sum is at most `most`. Returns how many. Exact
- * with any number of threads. The same conditions. */
+/* Counts up to `bytes` as excess, as long as the sum is at most `most`, which from now on also says
+ * what threads keep of what they free. Returns how many. Exact with any number of threads. The same
+ * conditions. */
 uint64_t cw_usage_take_excess(uint8_t device, uint64_t bytes, uint64_t most);
 void cw_usage_give_excess(uint8_t device, uint64_t bytes);
 

@@ -121,6 +121,11 @@ void cw_demand_prewarmed(uint8_t device, uint64_t bytes)
     atomic_fetch_add_explicit(&self.prewarmed[device], bytes, memory_order_relaxed);
 }
 
+uint64_t cw_demand_ahead(uint8_t device)
+{
+    return load(&self.prewarmed[device]);
+}
+
 void cw_demand_turn(void)
 {
     unsigned next = (atomic_load_explicit(&self.slot, memory_order_relaxed) + 1) % CW_DEMAND_SLOTS;

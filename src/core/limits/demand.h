@@ -37,6 +37,7 @@ uint64_t cw_demand_cap(uint8_t device);
 
 /* So many bytes were taken ahead of any request: they may be held, whatever is live. */
 void cw_demand_prewarmed(uint8_t device, uint64_t bytes);
+uint64_t cw_demand_ahead(uint8_t device); /* all of them */
 
 /* Closes the open slot, opens the next. One thread at a time; no lock held, not inside a slot. */
 void cw_demand_turn(void);

@@ -18,26 +18,115 @@ static struct {
     _Atomic uint64_t asked, given;
 } sums[CW_DEVICES];
 
+#define UNKNOWN UINT64_MAX
+
+/* How the most that was taken of a device rises: looked at anew after CW_EXCESS_LOOK_NS, if there
+ * were CW_EXCESS_LOOK_WISHES for excess meanwhile. No lock: it is about as much. */
+static struct {
+    _Atomic uint64_t look_ns;       /* 0: never looked */
+    _Atomic uint64_t wishes, rises; /* since then; those that would have made a new peak */
+    _Atomic uint64_t taken;         /* at most, at that time */
+    _Atomic uint64_t more;          /* that the program may come to take beyond that, or UNKNOWN */
+} growth[CW_DEVICES];
+
+static void store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
 void cw_excess_init(void)
 {
-    for (unsigned d = 0; d < CW_DEVICES; d++)
+    for (unsigned d = 0; d < CW_DEVICES; d++) {
         atomic_store(&sums[d].tick, 0);
+        store(&growth[d].look_ns, 0);
+        store(&growth[d].wishes, 0);
+        store(&growth[d].rises, 0);
+        store(&growth[d].more, UNKNOWN);
+    }
 }
 
-/* 0 until the device says how large it is, unless there is a limit. */
-static uint64_t most_of(uint8_t device)
+/* While a program loads what it will keep, nearly each request makes a new peak. */
+static uint64_t expected_more(uint8_t device, uint64_t taken)
+{
+    uint64_t more;
+
+    return load(&growth[device].rises) * CW_EXCESS_LOADING >= load(&growth[device].wishes) ||
+                   __builtin_mul_overflow(taken - load(&growth[device].taken),
+                                          CW_EXCESS_LOOKS_AHEAD, &more)
+               ? UNKNOWN
+               : more;
+}
+
+static void look_at_growth(uint8_t device, uint64_t taken, int is_rise)
+{
+    uint64_t last = load(&growth[device].look_ns), now = cw_session_now();
+
+    atomic_fetch_add_explicit(&growth[device].rises, is_rise != 0, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&growth[device].wishes, 1, memory_order_relaxed) <
+            CW_EXCESS_LOOK_WISHES ||
+        now < last + CW_EXCESS_LOOK_NS ||
+        !atomic_compare_exchange_strong(&growth[device].look_ns, &last, now))
+        return;
+    store(&growth[device].more, last != 0 ? expected_more(device, taken) : UNKNOWN);
+    store(&growth[device].taken, taken);
+    store(&growth[device].wishes, 0);
+    store(&growth[device].rises, 0);
+}
+
+/* The most that the program is likely to take of the device, with a block of so many bytes and
+ * later. What was taken ahead of requests it has, whether it grows or not. */
+static uint64_t likely_peak(uint8_t device, uint64_t bytes)
+{
+    uint64_t taken = load(&cw_usage_peak_taken[device]), ahead = cw_demand_ahead(device);
+    uint64_t live = cw_usage_device(device).live + bytes, peak = load(&cw_usage_peak[device]);
+
+    look_at_growth(device, taken, live > peak);
+    if (live <= ahead && peak <= ahead)
+        return taken;
+    if (live > peak)
+        taken += live - peak;
+    return __builtin_add_overflow(taken, load(&growth[device].more), &taken) ? UNKNOWN : taken;
+}
+
+/* What the program leaves free when it has taken so much, of the device as last sampled and of its
+ * limit; 0 until the device has said how large it is, unless there is a limit. */
+static uint64_t least_free(uint8_t device, uint64_t taken)
+{
+    uint64_t limit = cw_limit_of(device), least = UINT64_MAX;
+    uint64_t total = cw_device_describe(device) ? cw_device_state(device)->total : 0;
+    int64_t left = cw_device_free_when(device, taken);
+
+    if (limit != 0)
+        least = limit > taken ? limit - taken : 0;
+    if (left == INT64_MAX) /* never sampled */
+        left = total != 0 || limit == 0 ? (int64_t)(total - taken) : INT64_MAX;
+    return left <= 0 ? 0 : (uint64_t)left < least ? (uint64_t)left : least;
+}
+
+uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes, uint64_t excess)
+{
+    uint64_t taken, most = 0;
+
+    if (excess == 0 || device == CW_DEVICE_HOST)
+        return excess;
+    taken = likely_peak(device, bytes);
+    if (taken != UNKNOWN)
+        most = least_free(device, taken) / CW_EXCESS_SHARE;
+    return cw_usage_take_excess(device, excess, most);
+}
+
+uint64_t cw_excess_reserve_last(uint8_t device, uint64_t bytes, uint64_t excess)
 {
     uint64_t limit = cw_limit_of(device);
-    uint64_t total = cw_device_describe(device) ? cw_device_state(device)->total : 0;
 
-    return (limit != 0 && (total == 0 || limit < total) ? limit : total) / CW_EXCESS_SHARE;
-}
-
-uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes)
-{
-    return bytes == 0 || device == CW_DEVICE_HOST
-               ? bytes
-               : cw_usage_take_excess(device, bytes, most_of(device));
+    return limit != 0 && excess != 0 && device != CW_DEVICE_HOST
+               ? cw_usage_take_excess(device, excess, limit / CW_EXCESS_SHARE)
+               : cw_excess_reserve(device, bytes, excess);
 }
 
 /* ---- efficiency ---- */
@@ -87,8 +176,9 @@ uint64_t cw_excess_reserve_larger(uint8_t device, uint64_t bytes)
 
     if (device == CW_DEVICE_HOST || there >= most)
         return 0;
-    return cw_excess_reserve(device, least(least(bytes / CW_EXCESS_LARGER_SHARE, most - there),
-                                           spare_of(device, bytes)));
+    return cw_excess_reserve(
+        device, bytes,
+        least(least(bytes / CW_EXCESS_LARGER_SHARE, most - there), spare_of(device, bytes)));
 }
 
 uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess)
@@ -100,7 +190,7 @@ uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess)
         return rounded;
     if (rounded - bytes > spare_of(device, bytes))
         return cw_size_exact(bytes);
-    *out_excess = cw_excess_reserve(device, excess);
+    *out_excess = cw_excess_reserve(device, bytes, excess);
     if (CW_LIKELY(*out_excess == excess))
         return rounded;
     cw_usage_give_excess(device, *out_excess);

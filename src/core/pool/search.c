@@ -147,8 +147,8 @@ static uint32_t take_larger(struct cw_pool *pool, struct cw_size_fit fit)
 
 uint32_t cw_search_take(struct cw_pool *pool, uint64_t bytes)
 {
-    struct cw_size_fit fit = {.bytes = bytes,
-                              .excess = cw_excess_reserve(pool->device, cw_size_tolerance(bytes))};
+    struct cw_size_fit fit = {
+        .bytes = bytes, .excess = cw_excess_reserve(pool->device, bytes, cw_size_tolerance(bytes))};
     uint32_t block = take_within(pool, fit, take);
 
     if (block != 0)
@@ -160,7 +160,7 @@ uint32_t cw_search_take(struct cw_pool *pool, uint64_t bytes)
 uint32_t cw_search_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most)
 {
     struct cw_size_fit fit = {.bytes = bytes,
-                              .excess = cw_excess_reserve(pool->device, most - bytes)};
+                              .excess = cw_excess_reserve_last(pool->device, bytes, most - bytes)};
 
     return take_within(pool, fit, take_larger);
 }

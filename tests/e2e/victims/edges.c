@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random programs at the edges of what the pool promises, in families:
  *
- *   edges FAMILY[:PART] [-v] [-n] SEED [COUNT]
+ *   edges FAMILY[:PART] [-v] [-n] [-f] SEED [COUNT]
  *
  * runs COUNT programs of the family, one per seed, in one process. What a program demands is what
  * the bare driver does: without the library no seed fails.
@@ -15,6 +15,8 @@
  *
  *   -v       prints each operation
  *   -n       no library is preloaded: the programs' own accounts are held against the driver's
+ *   -f       what is filled is filled up, to the last byte, each time by a process of its own; ends
+ *            with how many of them were refused what the driver would have granted
  *   :PART    only this kind of program of the family; the families' files list them
  *
  * The first violation is printed with its seed, and how to see it again, and ends the process with
@@ -23,6 +25,7 @@
 #include "edges.h"
 #include "edges_ways.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct edges edges;
@@ -42,6 +45,7 @@ static const struct family {
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
+enum { REFUSED = 3 }; /* what a process of -f ends with */
 
 void trace(const char *format, ...)
 {
@@ -186,18 +190,42 @@ static const struct family *find_family(char *name)
     exit(2);
 }
 
+static void run_program(const struct family *family, uint64_t seed)
+{
+    edges.seed = seed;
+    edges.operation = 0;
+    seed_dice(&edges.dice, seed);
+    if (edges.is_verbose)
+        printf("program %llu\n", (unsigned long long)seed);
+    family->run();
+    edges.operations += edges.operation;
+}
+
+/* 1: it was refused something. */
+static int run_process(const struct family *family, uint64_t seed)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        edges.refused = 0;
+        MUST(cuInit(0));
+        run_program(family, seed);
+        exit(edges.refused ? REFUSED : 0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status) ||
+        (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != REFUSED))
+        exit(1);
+    return WEXITSTATUS(status) == REFUSED;
+}
+
 static void run_programs(const struct family *family, uint64_t first, uint64_t count)
 {
-    edges.family = family->name;
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        edges.seed = seed;
-        edges.operation = 0;
-        seed_dice(&edges.dice, seed);
-        if (edges.is_verbose)
-            printf("program %llu\n", (unsigned long long)seed);
-        family->run();
-        edges.operations += edges.operation;
-    }
+    for (uint64_t seed = first; seed < first + count; seed++)
+        if (edges.is_full)
+            edges.refused += run_process(family, seed);
+        else
+            run_program(family, seed);
 }
 
 int main(int argc, char **argv)
@@ -206,11 +234,12 @@ int main(int argc, char **argv)
     uint64_t first, count;
     int option;
 
-    while ((option = getopt(argc, argv, "vn")) != -1) {
+    while ((option = getopt(argc, argv, "vnf")) != -1) {
         if (option == '?')
             return 2;
         edges.is_verbose |= option == 'v';
         edges.is_native |= option == 'n';
+        edges.is_full |= option == 'f';
     }
     if (argc - optind < 2)
         return 2;
@@ -222,9 +251,15 @@ int main(int argc, char **argv)
     setenv("CUSIM_FREE_WAITS", "2", 0);
     if (family->prepare)
         family->prepare();
-    MUST(cuInit(0));
+    edges.family = family->name;
+    if (!edges.is_full)
+        MUST(cuInit(0));
     run_programs(family, first, count);
-    say("%llu programs of %s, %llu operations, %llu checks", (unsigned long long)count,
-        family->name, edges.operations, edges.checks);
+    if (edges.is_full)
+        say("%llu of %llu programs of %s were refused memory", (unsigned long long)edges.refused,
+            (unsigned long long)count, family->name);
+    else
+        say("%llu programs of %s, %llu operations, %llu checks", (unsigned long long)count,
+            family->name, edges.operations, edges.checks);
     return 0;
 }

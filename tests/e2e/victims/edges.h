@@ -22,9 +22,11 @@ struct edges {
     struct rng dice;    /* of the running program */
     bool is_verbose;
     bool is_native;   /* the program runs on the bare driver, which is asked what it thinks, too */
+    bool is_full;     /* whatever is filled is filled up */
     const char *part; /* of the family, to be run alone; NULL: any */
     /* sums over all programs */
     unsigned long long operations, checks;
+    uint64_t refused; /* programs that lacked what the pool may have made more of what lives */
 };
 
 extern struct edges edges;

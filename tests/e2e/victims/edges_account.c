@@ -77,7 +77,7 @@ size_t account_budget(const struct account *account)
     return account->total / BUDGET_SHARES;
 }
 
-void account_judge(const struct account *account, size_t bytes, CUresult code)
+void account_judge(struct account *account, size_t bytes, CUresult code)
 {
     size_t after = account_after(account, bytes);
     size_t least = account->is_limited ? account->asked + bytes : after;
@@ -91,6 +91,10 @@ void account_judge(const struct account *account, size_t bytes, CUresult code)
     if (code != CUDA_SUCCESS && after <= account->total - account_budget(account))
         violated("%zu bytes are refused, with which %zu of %zu would be taken, %.2f %%", bytes,
                  after, account->total, 100.0 * (double)after / (double)account->total);
+    if (code != CUDA_SUCCESS && after <= account->total) {
+        account->is_refused = true;
+        trace("refused, with which %zu of %zu would be taken", after, account->total);
+    }
     if (!edges.is_native)
         return;
     if (code != CUDA_SUCCESS && after <= account->total)

@@ -18,6 +18,7 @@ struct account {
     size_t packed;   /* bytes of small blocks */
     size_t asked;    /* bytes of all blocks, as asked for */
     bool is_limited; /* total is a limit */
+    bool is_refused; /* a request that the driver would have granted, within the pool's budget */
 };
 
 /* For the current context of device 0, which is all there is. */
@@ -30,6 +31,6 @@ void account_sub(struct account *account, size_t bytes);
 /* What the pool may have made more of everything that lives. */
 size_t account_budget(const struct account *account);
 /* The request has been answered; the account is as it was before. */
-void account_judge(const struct account *account, size_t bytes, CUresult code);
+void account_judge(struct account *account, size_t bytes, CUresult code);
 
 #endif

@@ -261,6 +261,8 @@ static void begin(void)
     WORKS(cuCtxSetCurrent(context));
     account_begin(&self.account);
     self.cap = self.account.total / 100 * percents[below(5)];
+    if (edges.is_full)
+        self.cap = self.account.total;
     if (self.cap > self.account.total / 100 * 99)
         self.cap = self.account.total;
     most = self.account.total / 16;
@@ -277,6 +279,7 @@ static void end(void)
     WORKS(cuCtxSetCurrent(NULL));
     WORKS(cuDevicePrimaryCtxRelease(0));
     expect_no_misuse(NULL);
+    edges.refused += self.account.is_refused;
 }
 
 void fill_run(void)

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "ask_fixture.h"
+#include "core/device/device.h"
 #include "core_file.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
@@ -13,47 +14,134 @@
 #define TOTAL (2000 * MIB)
 #define MOST  (10 * MIB)
 
+static void begin(const char *limit)
+{
+    ask_start(limit, "", TOTAL);
+    pool_settle(0);
+}
+
 static void setup(void)
 {
-    ask_start("", "", TOTAL);
+    begin("");
 }
 
 TestSuite(excess, .init = setup);
 
 Test(excess, there_is_so_much_of_it_and_no_more)
 {
-    cr_expect_eq(cw_excess_reserve(0, 6 * MIB), 6 * MIB);
-    cr_expect_eq(cw_excess_reserve(0, 6 * MIB), 4 * MIB); /* as far as it goes */
-    cr_expect_eq(cw_excess_reserve(0, 1), 0u);
+    cr_expect_eq(cw_excess_reserve(0, 0, 6 * MIB), 6 * MIB);
+    cr_expect_eq(cw_excess_reserve(0, 0, 6 * MIB), 4 * MIB); /* as far as it goes */
+    cr_expect_eq(cw_excess_reserve(0, 0, 1), 0u);
     cr_expect_eq(cw_usage_excess(0), MOST);
 }
 
 PoolTest(excess, what_is_given_back_can_be_had_again)
 {
-    cw_excess_reserve(0, MOST);
+    cw_excess_reserve(0, 0, MOST);
     cw_usage_give_excess(0, 3 * MIB);
-    cr_expect_eq(cw_excess_reserve(0, MOST), 3 * MIB);
+    cr_expect_eq(cw_excess_reserve(0, 0, MOST), 3 * MIB);
     cw_usage_give_excess(0, MOST);
     cr_expect_eq(cw_usage_excess(0), 0u);
 }
 
 Test(excess_with, is_of_the_limit_where_there_is_one)
 {
-    ask_start("200M", "", TOTAL);
-    cr_expect_eq(cw_excess_reserve(0, MOST), 1 * MIB);
+    begin("200M");
+    cr_expect_eq(cw_excess_reserve(0, 0, MOST), 1 * MIB);
+}
+
+/* ---- of what is free ---- */
+
+/* So much was live, and is not any more. */
+static void have_had(uint64_t bytes)
+{
+    pool_put(pool_get(bytes));
+    pool_reclaim(0);
+}
+
+PoolTest(excess, is_of_what_the_program_leaves_free_at_its_peak)
+{
+    uint64_t excess;
+
+    have_had(TOTAL / 2);
+    cr_expect_eq(cw_excess_reserve(0, 0, MOST), MOST / 2);
+    cw_usage_give_excess(0, MOST / 2);
+    have_had(TOTAL - 1 * MIB);
+    cr_expect_eq(cw_excess_round(0, 35 * MIB, &excess), 35 * MIB);
+    cr_expect_eq(cw_usage_excess(0), 0u);
+}
+
+PoolTest(excess, what_other_processes_have_is_not_free)
+{
+    fake_driver.others = TOTAL / 2;
+    cr_assert_eq(cw_device_sample_now(0, 0), 0);
+    cr_expect_eq(cw_excess_reserve(0, 0, MOST), MOST / 2);
+    cw_usage_give_excess(0, MOST);
+}
+
+Test(excess_with, a_program_that_has_just_begun_has_none)
+{
+    uint64_t excess;
+
+    ask_start("", "", TOTAL);
+    cr_expect_eq(cw_excess_round(0, 35 * MIB, &excess), 35 * MIB);
+    fake_driver.now_ns += 10 * CW_EXCESS_LOOK_NS; /* time alone tells nothing */
+    cr_expect_eq(cw_excess_reserve(0, 1 * MIB, 1), 0u);
+    pool_settle(0);
+    cr_expect_eq(cw_excess_round(0, 35 * MIB, &excess), 36 * MIB);
+}
+
+/* It keeps what it takes. */
+Test(excess, a_program_that_loads_has_none)
+{
+    for (unsigned i = 0; i < 30; i++) {
+        pool_get(1 * MIB - 100);
+        fake_driver.now_ns += CW_EXCESS_LOOK_NS;
+    }
+    cr_expect_eq(cw_excess_reserve(0, 2 * MIB, 1), 0u);
+    pool_settle(0);
+    cr_expect_eq(cw_excess_reserve(0, 2 * MIB, 1), 1u);
+}
+
+/* One peak among many requests, a hundredth of the device above the one before. */
+Test(excess, a_program_that_grows_fast_has_none)
+{
+    have_had(TOTAL / 100);
+    pool_settle(0);
+    have_had(TOTAL / 50);
+    fake_driver.now_ns += CW_EXCESS_LOOK_NS;
+    for (unsigned i = 0; i <= CW_EXCESS_LOOK_WISHES; i++)
+        cw_usage_give_excess(0, cw_excess_reserve(0, 0, 1));
+    cr_expect_eq(cw_excess_reserve(0, 0, 1), 0u);
+}
+
+/* What a thread has freed is not its to use again. */
+PoolTest(excess, shrinks_when_the_program_has_filled_the_device)
+{
+    uint64_t key = pool_get(35 * MIB);
+
+    cr_expect_eq(cw_usage_excess(0), 1 * MIB);
+    have_had(TOTAL - 36 * MIB);
+    cr_expect_eq(cw_excess_reserve(0, 0, MOST), 0u);
+    pool_put(key);
+    cr_expect_not(pool_hits(CW_POOL_DEVICE, 35 * MIB, NULL));
+    cr_expect(pool_hits(CW_POOL_DEVICE, 36 * MIB, &key));
+    cr_expect_eq(cw_usage_excess(0), 0u);
+    pool_put(key);
 }
 
 Test(excess, pinned_memory_has_no_bound)
 {
-    cr_expect_eq(cw_excess_reserve(CW_DEVICE_HOST, GIB), GIB);
-    cr_expect_eq(cw_excess_reserve(0, MOST), MOST);
+    cr_expect_eq(cw_excess_reserve(CW_DEVICE_HOST, 0, GIB), GIB);
+    cr_expect_eq(cw_excess_reserve(0, 0, MOST), MOST);
 }
 
 Test(excess, devices_have_each_their_own)
 {
     pooled_context(1, 1);
-    cw_excess_reserve(0, MOST);
-    cr_expect_eq(cw_excess_reserve(1, 1 * MIB), 1 * MIB);
+    pool_settle(1);
+    cw_excess_reserve(0, 0, MOST);
+    cr_expect_eq(cw_excess_reserve(1, 0, 1 * MIB), 1 * MIB);
 }
 
 /* ---- what the driver is asked for ---- */
@@ -71,7 +159,7 @@ Test(excess, beyond_the_bound_sizes_are_exact)
 {
     uint64_t excess;
 
-    cw_excess_reserve(0, MOST - 512 * KIB);
+    cw_excess_reserve(0, 0, MOST - 512 * KIB);
     cr_expect_eq(cw_excess_round(0, 35 * MIB + 5, &excess), 35 * MIB + 512);
     cr_expect_eq(excess, 0u);
     cr_expect_eq(cw_usage_excess(0), MOST - 512 * KIB); /* nothing stays reserved */
@@ -111,7 +199,7 @@ Test(excess, a_hit_has_no_more_than_there_is)
 {
     pool_get(200 * MIB); /* and what is idle is little beside it */
     pool_put(pool_get(36 * MIB));
-    cw_excess_reserve(0, MOST - 1 * MIB);
+    cw_excess_reserve(0, 0, MOST - 3 * MIB);
     cr_expect_not(pool_serves(34 * MIB));
     cr_expect(pool_serves(36 * MIB - 512));
     cr_expect_leq(cw_usage_excess(0), MOST);
@@ -153,11 +241,13 @@ Test(excess, an_efficient_program_may_have_blocks_half_as_large_again)
     cr_expect_eq(cw_excess_reserve_larger(0, 8 * MIB), 0u); /* nothing is live */
     for (unsigned i = 0; i < 10; i++)
         pool_get(16 * MIB);
+    have_had(400 * MIB);
+    pool_settle(0);
     fake_driver.now_ns += 1000 * FAKE_MS;
     cr_expect_eq(cw_excess_reserve_larger(0, 8 * MIB), 4 * MIB);
     cr_expect_leq(cw_excess_reserve_larger(0, 20 * MIB),
-                  160 * MIB / CW_EXCESS_LIVE_SHARE - 4 * MIB);
-    cr_expect_leq(cw_usage_excess(0), 160 * MIB / CW_EXCESS_LIVE_SHARE);
+                  560 * MIB / CW_EXCESS_LIVE_SHARE - 4 * MIB);
+    cr_expect_leq(cw_usage_excess(0), 560 * MIB / CW_EXCESS_LIVE_SHARE);
 }
 
 PoolTest(excess, a_program_that_wastes_has_exact_sizes)
@@ -183,7 +273,7 @@ static void take_and_give(unsigned id)
     uint64_t random = id + 1;
 
     for (int i = 0; i < 20000; i++) {
-        uint64_t got = cw_excess_reserve(0, next_random(&random) % (4 * MIB)), there;
+        uint64_t got = cw_excess_reserve(0, 0, next_random(&random) % (4 * MIB)), there;
 
         there = cw_usage_excess(0);
         if (there > most_seen)
