@@ -242,7 +242,8 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
                      now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
-    cw_usage_take_padding(request->device, cw_tracker_padding(cw_tracker_at(block)));
+    if (cw_tracker_has_pages(cw_tracker_at(block)))
+        cw_usage_take_padding(request->device, cw_tracker_padding(cw_tracker_at(block)));
     if (CW_UNLIKELY(cw_budget_is_on()))
         cw_budget_count(block);
     cw_audit_taken(cw_tracker_at(block));
@@ -353,7 +354,8 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
     cw_usage_give_excess(cw_site_device(site), cw_tracker_excess(block));
-    cw_usage_give_padding(cw_site_device(site), cw_tracker_padding(block));
+    if (cw_tracker_has_pages(block))
+        cw_usage_give_padding(cw_site_device(site), cw_tracker_padding(block));
     cw_tracker_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED) {

@@ -62,20 +62,27 @@ static uint64_t expected_more(uint8_t device, uint64_t taken)
                : more;
 }
 
-static void look_at_growth(uint8_t device, uint64_t taken, int is_rise)
+static CW_NOINLINE void look_at_growth(uint8_t device, uint64_t taken)
 {
     uint64_t last = load(&growth[device].look_ns), now = cw_session_now();
 
-    atomic_fetch_add_explicit(&growth[device].rises, is_rise != 0, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&growth[device].wishes, 1, memory_order_relaxed) <
-            CW_EXCESS_LOOK_WISHES ||
-        now < last + CW_EXCESS_LOOK_NS ||
+    if (now < last + CW_EXCESS_LOOK_NS ||
         !atomic_compare_exchange_strong(&growth[device].look_ns, &last, now))
         return;
     store(&growth[device].more, last != 0 ? expected_more(device, taken) : UNKNOWN);
     store(&growth[device].taken, taken);
     store(&growth[device].wishes, 0);
     store(&growth[device].rises, 0);
+}
+
+static void count_wish(uint8_t device, uint64_t taken, int is_rise)
+{
+    uint64_t before = atomic_fetch_add_explicit(&growth[device].wishes, 1, memory_order_relaxed);
+
+    if (is_rise)
+        atomic_fetch_add_explicit(&growth[device].rises, 1, memory_order_relaxed);
+    if (CW_UNLIKELY(before % CW_EXCESS_LOOK_WISHES == CW_EXCESS_LOOK_WISHES - 1))
+        look_at_growth(device, taken);
 }
 
 /* The most that the program is likely to take of the device, with a block of so many bytes and
@@ -85,7 +92,7 @@ static uint64_t likely_peak(uint8_t device, uint64_t bytes)
     uint64_t taken = load(&cw_usage_peak_taken[device]), ahead = cw_demand_ahead(device);
     uint64_t live = cw_usage_device(device).live + bytes, peak = load(&cw_usage_peak[device]);
 
-    look_at_growth(device, taken, live > peak);
+    count_wish(device, taken, live > peak);
     if (live <= ahead && peak <= ahead)
         return taken;
     if (live > peak)
