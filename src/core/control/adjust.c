@@ -83,8 +83,6 @@ int cw_adjust_lend(uint8_t device, uint64_t bytes, uint64_t *out_bytes)
     if (cw_session.options->neighbours == CW_NEIGHBOURS_OFF ||
         cw_session.options->mode != CW_MODE_POOL)
         return EPERM;
-    if (cw_retention_is_wanted(device))
-        return EBUSY;
     atomic_fetch_add(&cw_device_at(device)->memory.neighbours.served, 1);
     cw_reclaim_gather(device);
     cw_reclaim_harvest(device);

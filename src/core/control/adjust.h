@@ -31,8 +31,8 @@ uint64_t cw_adjust_pool_max(uint8_t device, uint64_t bytes);
 /* Another process has found no memory, and lacks so many bytes: idle memory goes back, what this
  * program has needed least first. 0: memory is scarce; this process looks for itself, and does what
  * its own levels of pressure ask for. What went back goes to *out_bytes. 0; EINPROGRESS: more will
- * follow in the program's next frees and waits, because its device is at work now; EBUSY: a request
- * here has found none either; EPERM: nothing is given (NEIGHBOURS). */
+ * follow in the program's next frees and waits, because its device is at work now; EPERM: nothing
+ * is given (NEIGHBOURS). */
 int cw_adjust_lend(uint8_t device, uint64_t bytes, uint64_t *out_bytes);
 
 #endif

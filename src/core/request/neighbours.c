@@ -26,19 +26,16 @@
 #include "live/mailbox.h"
 #include "live/view.h"
 
-#define LEAST_IDLE ((uint64_t)1 << 20)  /* less is not worth a request */
 #define UNKNOWN    ((uint64_t)64 << 20) /* what a request of unknown size asks for */
-#define FOUND_MAX  8
+#define FOUND_MAX  64
 #define FILES_MAX  512 /* looked at in one search */
 #define RUNS_DEEP  3
 #define LEFT_ALONE 16
 #define POLL_NS    UINT64_C(200000)
 /* Who has not answered by then does not keep others from being asked. */
 #define SLOW_NS UINT64_C(15000000)
-/* So long nobody is asked again: after all were asked in vain, and after nobody was there. */
-#define REST_NS       UINT64_C(2000000000)
-#define REST_ALONE_NS UINT64_C(100000000)
-/* One that gave nothing, or was nudged, is not asked again for so long. */
+/* One that has not answered is not asked again for so long, unless it has been at work since; one
+ * that was nudged is not nudged again. */
 #define ALONE_NS UINT64_C(5000000000)
 #define NUDGE_NS UINT64_C(1000000000) /* between two */
 
@@ -53,7 +50,16 @@ struct neighbour {
     uint64_t asked_ns;
 };
 
+/* Who is not to be asked, or nudged, and what it had idle and had given when that was found. */
+struct alone {
+    uint64_t device, inode, until_ns;
+    uint64_t idle, before;
+};
+
+enum purpose { ASKED, NUDGED, PURPOSES };
+
 struct search {
+    enum purpose purpose;
     uint8_t uuid[16];
     uint64_t end_ns;
     unsigned files, depth;
@@ -68,11 +74,8 @@ static struct {
     const struct cw_options *options; /* NULL: nobody asks */
     _Atomic int busy;                 /* a thread searches or asks; all below is its own */
     struct search search;
-    struct {
-        uint64_t device, inode, until_ns;
-    } alone[LEFT_ALONE];
-    unsigned next_alone;
-    _Atomic uint64_t rest_until_ns[CW_MAX_DEVICES];
+    struct alone alone[PURPOSES][LEFT_ALONE];
+    unsigned next_alone[PURPOSES];
     uint64_t nudge_ns[CW_MAX_DEVICES];
 } self;
 
@@ -111,21 +114,29 @@ static void rest(uint64_t ns)
 
 /* ---- who is left alone ---- */
 
-static int is_left_alone(uint64_t device, uint64_t inode)
+/* A request that has found no memory asks whoever has changed since, whatever came of a nudge. */
+static int is_left_alone(const struct search *search, const struct neighbour *neighbour)
 {
-    for (unsigned i = 0; i < LEFT_ALONE; i++)
-        if (self.alone[i].inode == inode && self.alone[i].device == device)
-            return cw_clock_ns() < self.alone[i].until_ns;
+    for (unsigned i = 0; i < LEFT_ALONE; i++) {
+        const struct alone *alone = &self.alone[search->purpose][i];
+
+        if (alone->inode == neighbour->inode && alone->device == neighbour->device &&
+            cw_clock_ns() < alone->until_ns)
+            return search->purpose == NUDGED ||
+                   (alone->idle == neighbour->idle && alone->before == neighbour->before);
+    }
     return 0;
 }
 
-static void leave_alone(const struct neighbour *neighbour)
+static void leave_alone(enum purpose purpose, const struct neighbour *neighbour)
 {
-    unsigned at = self.next_alone++ % LEFT_ALONE;
+    struct alone *alone = &self.alone[purpose][self.next_alone[purpose]++ % LEFT_ALONE];
 
-    self.alone[at].device = neighbour->device;
-    self.alone[at].inode = neighbour->inode;
-    self.alone[at].until_ns = cw_clock_ns() + ALONE_NS;
+    *alone = (struct alone){.device = neighbour->device,
+                            .inode = neighbour->inode,
+                            .until_ns = cw_clock_ns() + ALONE_NS,
+                            .idle = neighbour->idle,
+                            .before = neighbour->before};
 }
 
 /* ---- who is there ---- */
@@ -168,7 +179,7 @@ static int read_header(const struct search *search, struct neighbour *neighbour)
     neighbour->idle = sums.held > sums.live ? sums.held - sums.live : 0;
     neighbour->before =
         atomic_load(&header->device[ordinal].pool.released[CW_RELEASE_NEIGHBOUR].bytes);
-    return neighbour->idle >= LEAST_IDLE;
+    return neighbour->idle != 0;
 }
 
 static int is_candidate(const struct search *search, struct neighbour *neighbour, uint32_t uid)
@@ -176,11 +187,11 @@ static int is_candidate(const struct search *search, struct neighbour *neighbour
     struct stat info;
 
     if (uid != geteuid() || cw_sys_stat(neighbour->fd, &info) != 0 || is_own(&info) ||
-        is_left_alone(info.st_dev, info.st_ino) || cw_file_lock_is_claimed(neighbour->fd) != 1)
+        cw_file_lock_is_claimed(neighbour->fd) != 1)
         return 0;
     neighbour->device = info.st_dev;
     neighbour->inode = info.st_ino;
-    return read_header(search, neighbour);
+    return read_header(search, neighbour) && !is_left_alone(search, neighbour);
 }
 
 /* The same file may be found twice, where a directory is named twice. */
@@ -290,10 +301,11 @@ static void look_by_default(struct search *search, unsigned which)
 
 /* Takes a hundred microseconds or so: each file costs an open, a look at its lock, and its header.
  */
-static void search_all(uint8_t device, uint64_t end_ns)
+static void search_all(uint8_t device, enum purpose purpose, uint64_t end_ns)
 {
     struct search *search = &self.search;
 
+    search->purpose = purpose;
     search->count = search->files = search->depth = 0;
     search->end_ns = end_ns;
     memcpy(search->uuid, cw_device_state(device)->uuid, sizeof(search->uuid));
@@ -323,18 +335,16 @@ static struct cw_live_neighbours *counters(uint8_t device)
     return &cw_device_at(device)->memory.neighbours;
 }
 
-/* 0: it was asked. */
+/* 0: it was asked. -1, and it is not done: somebody else asks it at this moment. */
 static int ask(uint8_t device, struct neighbour *neighbour, uint64_t bytes)
 {
     struct cw_mail mail = {
         .what = CW_CONTROL_LEND, .device = neighbour->ordinal, .argument = bytes, .subject = ""};
 
+    if (cw_mailbox_lock(neighbour->fd) != 0)
+        return -1;
     neighbour->is_asked = 1;
     neighbour->asked_ns = cw_clock_ns();
-    if (cw_mailbox_lock(neighbour->fd) != 0) { /* somebody else asks it */
-        neighbour->is_done = 1;
-        return -1;
-    }
     if (cw_mailbox_ask(neighbour->fd, &mail, &neighbour->number) != 0) {
         cw_mailbox_unlock(neighbour->fd);
         neighbour->is_done = 1;
@@ -383,12 +393,18 @@ static uint64_t expected(uint64_t now_ns, uint64_t *out_given, unsigned *out_ope
     return sum;
 }
 
-static struct neighbour *next_to_ask(void)
+/* Asks the next one that nobody else asks. 1: it was asked; 0: *out_left are to be asked later. */
+static int ask_next(uint8_t device, uint64_t bytes, unsigned *out_left)
 {
-    for (unsigned i = 0; i < self.search.count; i++)
-        if (!self.search.found[i].is_asked)
-            return &self.search.found[i];
-    return NULL;
+    *out_left = 0;
+    for (unsigned i = 0; i < self.search.count; i++) {
+        if (self.search.found[i].is_asked)
+            continue;
+        if (ask(device, &self.search.found[i], bytes) == 0)
+            return 1;
+        *out_left += !self.search.found[i].is_done;
+    }
+    return 0;
 }
 
 /* Asks one after the other until enough was given, or all that may still give have said no, or the
@@ -398,14 +414,15 @@ static uint64_t collect(uint8_t device, uint64_t need)
     uint64_t given, now;
 
     while ((now = cw_clock_ns()) < self.search.end_ns && !cw_gate_is_over()) {
-        unsigned open;
+        unsigned open, left = 0;
         uint64_t sum = expected(now, &given, &open);
-        struct neighbour *next = sum < need ? next_to_ask() : NULL;
 
-        if (given >= need || (next == NULL && open == 0))
+        if (given >= need)
             break;
-        if (next != NULL && ask(device, next, need - given) == 0)
+        if (sum < need && ask_next(device, need - given, &left))
             continue;
+        if (open == 0 && left == 0)
+            break;
         rest(POLL_NS);
         for (unsigned i = 0; i < self.search.count; i++)
             if (self.search.found[i].is_asked && !self.search.found[i].is_done)
@@ -425,9 +442,8 @@ static void take_leave(uint8_t device)
         if (!cw_mailbox_is_answered(neighbour->fd, neighbour->number)) {
             (void)cw_mailbox_withdraw(neighbour->fd, neighbour->number);
             atomic_fetch_add(&counters(device)->silent, 1);
+            leave_alone(ASKED, neighbour);
         }
-        if (neighbour->given == 0)
-            leave_alone(neighbour);
         cw_mailbox_unlock(neighbour->fd);
     }
 }
@@ -449,25 +465,21 @@ static uint64_t missing(uint8_t device, uint64_t bytes)
 
     if (bytes == 0)
         return UNKNOWN;
-    if (cw_device_ask_free(device, &left) != 0 || left >= bytes)
-        return bytes; /* free, but in pieces */
-    return bytes - left;
+    if (cw_device_ask_free(device, &left) != 0)
+        return bytes;
+    left += cw_idle_bytes(device);              /* kept, as it would not be enough by itself */
+    return left < bytes ? bytes - left : bytes; /* else free, but in pieces */
 }
 
 static uint64_t search_and_ask(uint8_t device, uint64_t bytes, int is_all, uint64_t end_ns)
 {
-    uint64_t given = 0, pause = REST_NS;
-    uint64_t need = is_all ? UINT64_MAX : missing(device, bytes);
+    uint64_t given = 0, need = is_all ? UINT64_MAX : missing(device, bytes);
 
-    search_all(device, end_ns);
-    if (self.search.count == 0)
-        pause = REST_ALONE_NS;
-    else if (is_all || bytes == 0 || is_enough(need))
+    search_all(device, ASKED, end_ns);
+    if (is_all || bytes == 0 || is_enough(need))
         given = collect(device, need);
     take_leave(device);
     close_all();
-    if (given == 0)
-        atomic_store(&self.rest_until_ns[device], cw_clock_ns() + pause);
     return given;
 }
 
@@ -484,7 +496,7 @@ uint64_t cw_neighbours_ask(uint8_t device, uint64_t bytes, int is_all, uint64_t 
     uint64_t start = cw_clock_ns(), end = start + *left_ns, given, passed;
     int saved = errno; /* the program's */
 
-    if (*left_ns == 0 || !may_ask(device) || start < atomic_load(&self.rest_until_ns[device]))
+    if (*left_ns == 0 || !may_ask(device))
         return 0;
     if (atomic_exchange(&self.busy, 1)) {
         given = (uint64_t)wait_for_other(end);
@@ -504,13 +516,13 @@ uint64_t cw_neighbours_ask(uint8_t device, uint64_t bytes, int is_all, uint64_t 
 /* One at a time: if memory is still scarce afterwards, another one has most. */
 static void nudge(uint8_t device)
 {
-    search_all(device, cw_clock_ns() + SLOW_NS);
+    search_all(device, NUDGED, cw_clock_ns() + SLOW_NS);
     if (self.search.count > 0 && self.search.found[0].idle > cw_idle_bytes(device)) {
         struct neighbour *neighbour = &self.search.found[0];
 
         if (ask(device, neighbour, 0) == 0)
             cw_mailbox_unlock(neighbour->fd);
-        leave_alone(neighbour);
+        leave_alone(NUDGED, neighbour);
     }
     close_all();
 }
