@@ -2,6 +2,7 @@
 /* The order of starts and ends. See lifecycle.h. */
 #include "core/control/lifecycle.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -156,6 +157,39 @@ int cw_lifecycle_finish(enum cw_exit_kind kind, int code)
     return 1;
 }
 
+/* ---- accounting has stopped ---- */
+
+static _Atomic int has_given_back, giving_back;
+
+/* Threads that were inside their slots when the barrier failed have left them by then, and what
+ * they wrote can be seen. */
+#define SETTLE_NS UINT64_C(10000000)
+
+/* Nothing serves from the pool any more, so what is idle there would be lost to the program. */
+void cw_lifecycle_give_back(void)
+{
+    unsigned turns = 0;
+    uint64_t left = 0;
+    int has_more;
+
+    if (atomic_load(&has_given_back) || cw_thread.depth != 0 || !cw_pool_is_on() ||
+        atomic_exchange(&giving_back, 1))
+        return;
+    cw_thread.depth = 1; /* the driver's own calls are not the program's */
+    while (cw_clock_ns() < atomic_load(&cw_session.disarmed_ns) + SETTLE_NS)
+        cw_lock_relax(&turns);
+    if (!cw_gate_is_open()) /* nobody sees the end of the capture that shut it */
+        cw_gate_reset();
+    for (unsigned d = 0; d < CW_DEVICES; d++) {
+        if (d != CW_DEVICE_HOST && cw_usage_is_used((uint8_t)d))
+            cw_reclaim_rest((uint8_t)d, 1, &has_more);
+        left += cw_idle_bytes((uint8_t)d);
+    }
+    atomic_store(&has_given_back, left == 0);
+    cw_thread.depth = 0;
+    atomic_store(&giving_back, 0);
+}
+
 /* ---- a forked child ---- */
 
 /* The calling thread is the only one. Threads that no longer exist may have held locks: all become
@@ -203,6 +237,8 @@ void cw_lifecycle_reset(void)
     cw_growth_reset();
     cw_trace_reset();
     cw_thread_reset();
+    atomic_store(&has_given_back, 0);
+    atomic_store(&giving_back, 0);
     cw_session_reset();
 }
 

@@ -26,6 +26,11 @@ void cw_lifecycle_arm(const struct cw_driver_ops *ops, const struct cw_options *
 /* Notes how the process ends. 1 for the one caller that must write the report, once. */
 int cw_lifecycle_finish(enum cw_exit_kind kind, int code);
 
+/* Accounting has stopped: gives what is idle back to the driver, unless that is done. Inside a call
+ * of the program's that takes or frees memory, which a capture permits or forbids as it does ours.
+ */
+void cw_lifecycle_give_back(void);
+
 /* In a forked child. */
 void cw_lifecycle_reset(void);
 

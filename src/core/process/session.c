@@ -143,6 +143,7 @@ void cw_session_disarm(const char *why)
         if (!atomic_compare_exchange_strong(&cw_session.state, &fresh, CW_SESSION_DISARMED))
             return;
     }
+    atomic_store(&cw_session.disarmed_ns, cw_clock_ns());
     if (cw_session.arena.header != NULL)
         atomic_store(&cw_session.arena.header->disarmed,
                      cw_arena_text(&cw_session.arena, why, strlen(why)));

@@ -36,6 +36,7 @@ struct cw_session {
     uint64_t start_ns, start_realtime_ns;
     unsigned driver_version;
     pid_t pid;
+    _Atomic uint64_t disarmed_ns; /* by cw_clock_ns */
     _Atomic unsigned due;  /* enum cw_due, but requests of others */
     struct cw_arena arena; /* last: its first words lie with the others */
 };

@@ -127,8 +127,10 @@ void cw_slot_barrier(void)
     else if (ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
              (ask_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0 ||
               ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) &&
-             ask_kernel(MEMBARRIER_CMD_GLOBAL) != 0)
+             ask_kernel(MEMBARRIER_CMD_GLOBAL) != 0) {
+        __atomic_store_n(&cw_slot_is_asymmetric, 0, __ATOMIC_SEQ_CST);
         cw_session_disarm("the system refuses membarrier(2)");
+    }
     errno = saved;
 }
 

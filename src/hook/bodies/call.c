@@ -3,6 +3,7 @@
 #include "hook/bodies/call.h"
 
 #include "core/account/budget.h"
+#include "core/control/lifecycle.h"
 #include "hook/resolve/fatal_code.h"
 #include "core/device/context.h"
 #include "core/limits/limit.h"
@@ -44,10 +45,20 @@ int cw_call_begin_named(struct cw_call *call, enum cw_hook hook)
     return 1;
 }
 
+/* Calls that a capture forbids, or permits, as it does the driver's free. */
+static int is_of_memory(enum cw_hook hook)
+{
+    return hook == CW_HOOK_cuMemAlloc_v2 || hook == CW_HOOK_cuMemFree_v2 ||
+           hook == CW_HOOK_cuMemAllocPitch_v2 || hook == CW_HOOK_cuMemAllocManaged;
+}
+
 int cw_call_begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
 {
-    if (!cw_start_arm_at_driver())
+    if (!cw_start_arm_at_driver()) {
+        if (atomic_load(&cw_session.state) == CW_SESSION_DISARMED && is_of_memory(hook))
+            cw_lifecycle_give_back();
         return 0;
+    }
     cw_thread.depth = 1;
     cw_thread_slot(); /* here, where no lock is held */
     return cw_call_fill(call, hook, caller);

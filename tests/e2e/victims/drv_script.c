@@ -11,6 +11,14 @@
  * have what concerns how much memory there is.
  */
 #include "script.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include "in_thread.h"
 
 #include <sys/wait.h>
@@ -274,6 +282,22 @@ static int run_pause(const struct args *args) /* pause:MILLISECONDS */
     return 0;
 }
 
+static int
+run_forbid(const struct args *args) /* forbid: from now on the system has no membarrier(2) */
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = 4, .filter = rules};
+
+    (void)args;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
 static int run_fail(const struct args *args) /* fail:RULES, as in CUSIM_FAIL */
 {
     cusim_fail(args->text[0][0] ? strchr(args->word, ':') + 1 : NULL);
@@ -301,6 +325,7 @@ static const struct command commands[] = {
     {"calls", run_calls, 1},
     {"delay", run_delay, 1},
     {"pause", run_pause, 1},
+    {"forbid", run_forbid, 1},
     {"fail", run_fail, 1},
     CALLS(ENTRY)  /* those of one call */
     ALLOCS(ENTRY) /* and those that allocate by one */
