@@ -37,8 +37,8 @@ struct cw_session {
     unsigned driver_version;
     pid_t pid;
     _Atomic uint64_t disarmed_ns; /* by cw_clock_ns */
-    _Atomic unsigned due;  /* enum cw_due, but requests of others */
-    struct cw_arena arena; /* last: its first words lie with the others */
+    _Atomic unsigned due;         /* enum cw_due, but requests of others */
+    struct cw_arena arena;        /* last: its first words lie with the others */
 };
 
 extern CW_HIDDEN struct cw_session cw_session;
