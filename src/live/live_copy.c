@@ -18,14 +18,13 @@
 #include "base/mem.h"
 #include "base/out.h"
 #include "base/reason.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 #include "live/backing.h"
 #include "live/file_lock.h"
 
 #define LOOK          ((size_t)64 << 10)
 #define SIZE_MAX_SANE ((uint64_t)CW_STEPS_MAX * CW_STEP)
-#define SPARSE_MIN    ((uint64_t)64 << 20)
-#define SPARSE        64 /* times what is on the disk */
 
 struct reading {
     int fd;
@@ -62,8 +61,8 @@ static int check_version(const struct reading *reading, const struct cw_live_hea
     return -1;
 }
 
-/* The library takes room before it uses it; in a copy, zeros may be holes. A file that is nearly
- * nothing but holes is not one of ours, and would cost what it seems to have. */
+/* The library takes room before it uses it; in a copy, zeros may be holes. A hollow file is not one
+ * of ours. */
 int cw_live_copy_size(int fd, uint64_t *out_size, char *why, size_t cap)
 {
     struct stat info;
@@ -75,7 +74,7 @@ int cw_live_copy_size(int fd, uint64_t *out_size, char *why, size_t cap)
     }
     size = (uint64_t)info.st_size;
     room = (uint64_t)info.st_blocks * 512;
-    if (size > SIZE_MAX_SANE || (size > SPARSE_MIN && size / SPARSE > room)) {
+    if (size > SIZE_MAX_SANE || cw_regular_is_hollow(&info)) {
         cw_format(why, cap, "is damaged: it is %ju MiB long, and has %ju KiB on its disk",
                   (uintmax_t)(size >> 20), (uintmax_t)(room >> 10));
         return -1;

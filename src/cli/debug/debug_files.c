@@ -3,28 +3,20 @@
 #include "cli/debug/debug_files.h"
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/regular_file.h"
 
 #define SYSTEM_DIR "/usr/lib/debug"
 #define ID_MAX     64
 #define BUFFER     ((size_t)64 * 1024)
 
-static int open_regular(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status;
-
-    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
+/* 32-bit DWARF reaches no further, and a checksum takes seconds for so much. */
+#define CHECKSUM_MAX (UINT64_C(4) << 30)
 
 /* The caller must not free a rejected name again. */
 static void drop(char **name)
@@ -52,7 +44,8 @@ static int is_match(int fd, const struct cw_debug_key *key)
 
 int cw_debug_open_module(const char *path, const struct cw_debug_key *key)
 {
-    int fd = open_regular(path);
+    uint64_t size;
+    int fd = cw_regular_open(path, 0, &size);
 
     if (fd < 0 || is_match(fd, key))
         return fd;
@@ -134,7 +127,7 @@ static int has_checksum(int fd, uint32_t checksum)
     off_t at = 0;
     ssize_t len = -1;
 
-    while (buffer && (len = pread(fd, buffer, BUFFER, at)) > 0) {
+    while (buffer && (uint64_t)at < CHECKSUM_MAX && (len = pread(fd, buffer, BUFFER, at)) > 0) {
         sum = add_checksum(sum, buffer, (size_t)len);
         at += len;
     }
@@ -214,4 +207,47 @@ int cw_debug_open_by_link(const struct cw_debug_options *options, const struct c
     for (size_t i = 0; fd < 0 && directory_at(options, i); i++)
         fd = try_directory(options, i, key, module_path, link, checksum, name);
     return fd;
+}
+
+/* ---- .gnu_debugaltlink ---- */
+
+/* A relative name starts from where the file lies, which is often known by a link. */
+static int open_beside(const struct cw_debug_key *key, const char *file, const char *link)
+{
+    char path[PATH_MAX], *name, *slash;
+    int fd = -1;
+
+    if (!realpath(file, path))
+        return -1;
+    slash = strrchr(path, '/');
+    if (asprintf(&name, "%.*s/%s", (int)(slash - path), path, link) >= 0) {
+        fd = cw_debug_open_module(name, key);
+        free(name);
+    }
+    return fd;
+}
+
+static int open_absolute(const struct cw_debug_options *options, const struct cw_debug_key *key,
+                         const char *link)
+{
+    char *name;
+    int fd = -1;
+
+    if (options->sysroot[0] != '\0' && asprintf(&name, "%s%s", options->sysroot, link) >= 0) {
+        fd = cw_debug_open_module(name, key);
+        free(name);
+    }
+    return fd >= 0 ? fd : cw_debug_open_module(link, key);
+}
+
+int cw_debug_open_alternate(const struct cw_debug_options *options, const struct cw_debug_key *key,
+                            const char *file, const char *link)
+{
+    char *name = NULL;
+    int fd = cw_debug_open_by_id(options, key, &name);
+
+    free(name);
+    if (fd >= 0)
+        return fd;
+    return link[0] == '/' ? open_absolute(options, key, link) : open_beside(key, file, link);
 }

@@ -3,10 +3,10 @@
  * Finds the file with a module's debug information: the module itself, or a separate file,
  * identified by its build-id or, if there is none, by the checksum in .gnu_debuglink.
  *
- * Only local files, and only regular ones. That is why this is not left to libdwfl, whose search
- * (dwfl_standard_find_debuginfo) finds the same files: it opens whatever bears the name, and a FIFO
- * that somebody put beside a program blocks it for good (elfutils 0.188). libdwfl's search is used
- * where the options allow to query debuginfod.
+ * Only local files, and only those that base/regular_file.h opens. That is why this is not left to
+ * libdwfl, whose search (dwfl_standard_find_debuginfo) finds the same files: it opens whatever has
+ * the name, and a FIFO beside a program blocks it forever (elfutils 0.188). libdwfl only queries
+ * debuginfod, where the options allow it.
  */
 #ifndef CW_CLI_DEBUG_FILES_H
 #define CW_CLI_DEBUG_FILES_H
@@ -39,5 +39,10 @@ int cw_debug_open_by_id(const struct cw_debug_options *options, const struct cw_
 int cw_debug_open_by_link(const struct cw_debug_options *options, const struct cw_debug_key *key,
                           const char *module_path, const char *link, uint32_t checksum,
                           char **name);
+
+/* The alternate file of this build-id, by the name in the .gnu_debugaltlink of `file`; a
+ * descriptor, or -1. */
+int cw_debug_open_alternate(const struct cw_debug_options *options, const struct cw_debug_key *key,
+                            const char *file, const char *link);
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/debug/debug_alternate.h"
 #include "cli/debug/debug_unit.h"
 #include "report/symbols/symbol.h"
 
@@ -32,6 +33,7 @@ struct module {
     uint64_t bias;       /* dwfl's addresses minus those in the module's file */
     uint64_t dwarf_bias; /* dwfl's addresses minus those in the debug information */
     int has_dwarf;
+    struct cw_debug_alternate alternate;
     struct cw_debug_info *info;
     struct cw_debug_units units;
     struct symbol *symbol; /* by address; read at the first address that no unit covers */
@@ -45,6 +47,7 @@ struct time {
 
 struct cw_debug_info {
     const struct cw_debug_options *options;
+    struct cw_debug_alternate none;
     struct module *module;
     struct time spent;
     int is_cut;
@@ -65,8 +68,8 @@ static int find_no_module(Dwfl_Module *module, void **data, const char *name, Dw
     return -1;
 }
 
-/* libdwfl's callback for the debug file if the module itself has no debug information. For files
- * split off by dwz it is called without a checksum; libdw finds those itself. */
+/* libdwfl's callback for the debug file if the module itself has no debug information. For the file
+ * of .gnu_debugaltlink it is called without a checksum; debug_alternate.c finds that one. */
 static int find_debug_file(Dwfl_Module *file, void **data, const char *name, Dwarf_Addr base,
                            const char *path, const char *link, GElf_Word checksum, char **found)
 {
@@ -86,7 +89,8 @@ static int find_debug_file(Dwfl_Module *file, void **data, const char *name, Dwa
     return fd;
 }
 
-static char *no_path; /* the system's directories */
+/* Nobody can make this directory, so libdwfl finds nothing in it and asks the servers. */
+static char no_directory[] = "/proc/no-directory", *no_path = no_directory;
 
 static const Dwfl_Callbacks callbacks = {
     .find_elf = find_no_module,
@@ -115,6 +119,18 @@ static int open_file(struct module *module)
     return module->file ? 0 : -1;
 }
 
+static void read_units(struct module *module, Dwarf *dwarf)
+{
+    const char *file = NULL, *debug_file = NULL;
+
+    dwfl_module_info(module->file, NULL, NULL, NULL, NULL, NULL, &file, &debug_file);
+    if (!debug_file)
+        debug_file = file ? file : module->path;
+    cw_debug_alternate_set(dwarf, debug_file, module->info->options, &module->info->none,
+                           &module->alternate);
+    cw_debug_units_init(&module->units, dwarf);
+}
+
 static int read_module(struct module *module)
 {
     GElf_Addr bias = 0;
@@ -132,7 +148,7 @@ static int read_module(struct module *module)
     module->dwarf_bias = bias;
     module->has_dwarf = dwarf != NULL;
     if (dwarf)
-        cw_debug_units_init(&module->units, dwarf);
+        read_units(module, dwarf);
     return 0;
 }
 
@@ -251,6 +267,7 @@ static void free_module(struct module *module)
     free(module->symbol);
     if (module->dwfl)
         dwfl_end(module->dwfl);
+    cw_debug_alternate_fini(&module->alternate);
     free(module->path);
     free(module);
 }
@@ -307,6 +324,10 @@ struct cw_debug_info *cw_debug_info_create(const struct cw_debug_options *option
     if (!info)
         return NULL;
     elf_version(EV_CURRENT); /* otherwise libelf opens nothing */
+    if (cw_debug_alternate_init(&info->none) != 0) {
+        free(info);
+        return NULL;
+    }
     info->options = options;
     info->ops = (struct cw_symbol_ops){.open = open_module, .find = find_places, .arg = info};
     return info;
@@ -322,6 +343,7 @@ void cw_debug_info_destroy(struct cw_debug_info *info)
         next = module->next;
         free_module(module);
     }
+    cw_debug_alternate_fini(&info->none);
     free(info);
 }
 

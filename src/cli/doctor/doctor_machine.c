@@ -352,7 +352,8 @@ static void judge_preload(struct cw_doctor *doctor, const char *path)
         cw_doctor_ok(doctor, "LD_PRELOAD contains %s (%s), which is fine", path, tool->what);
     else if (strchr(path, '/') && cw_elf_facts_read(&facts, path) != 0)
         cw_doctor_warn(doctor, "remove it from LD_PRELOAD, or fix the path",
-                       "LD_PRELOAD contains %s, which cannot be read: %s", path, strerror(errno));
+                       "LD_PRELOAD contains %s, which cannot be read: %s", path,
+                       cw_elf_reason(errno));
     else if (strchr(path, '/')) {
         if (facts.exports_runtime)
             cw_doctor_warn(doctor, "use only one of the two",

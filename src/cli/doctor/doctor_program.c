@@ -55,8 +55,8 @@ static void check_found(struct cw_doctor *doctor)
                           "you do not have permission to execute '%s'", name);
         break;
     case CW_PROGRAM_UNREADABLE:
-        cw_doctor_problem(doctor, "run cuwarden doctor as its owner or as root",
-                          "'%s' cannot be read: %s", name, strerror(program->error));
+        cw_doctor_problem(doctor, cw_elf_way_out(program->error), "'%s' cannot be read: %s", name,
+                          cw_elf_reason(program->error));
         break;
     case CW_PROGRAM_NO_FORMAT:
         cw_doctor_problem(doctor, "give the program that runs it too, for example 'sh FILE'",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/regular_file.h"
 #include "report/symbols/elf.h"
 
 #define DYNAMIC_MAX  4096
@@ -210,6 +211,19 @@ int cw_elf_facts_read(struct cw_elf_facts *facts, const char *path)
     }
     cw_elf_close(&elf);
     return 0;
+}
+
+const char *cw_elf_reason(int error)
+{
+    const char *refused = cw_regular_reason(error);
+
+    return refused ? refused : strerror(error);
+}
+
+const char *cw_elf_way_out(int error)
+{
+    return cw_regular_reason(error) ? "give the program's own file"
+                                    : "run cuwarden doctor as its owner or as root";
 }
 
 void cw_elf_facts_free(struct cw_elf_facts *facts)

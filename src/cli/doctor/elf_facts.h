@@ -42,6 +42,9 @@ struct cw_elf_facts {
 /* 0, or -1 with errno if it cannot be read; a file that is not ELF is reported as such. */
 int cw_elf_facts_read(struct cw_elf_facts *facts, const char *path);
 void cw_elf_facts_free(struct cw_elf_facts *facts);
+/* Why a file cannot be read, in words; and what to do about it. */
+const char *cw_elf_reason(int error);
+const char *cw_elf_way_out(int error);
 
 /* "x86_64", or "machine 243". */
 const char *cw_elf_machine_name(unsigned machine, char *buf, size_t cap);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <stdint.h>
 
+#include "cli/doctor/elf_facts.h"
 #include "report/symbols/elf.h"
 
 #define SYMBOLS_ONCE 512
@@ -72,10 +73,7 @@ int cw_exports_read(struct cw_exports *exports, const char *path, char *why, siz
 
     *exports = (struct cw_exports){.name = NULL};
     if (cw_elf_open(&elf, path) != 0) {
-        if (errno == EINVAL)
-            snprintf(why, cap, "is not a regular file");
-        else
-            snprintf(why, cap, "cannot be read: %s", strerror(errno));
+        snprintf(why, cap, "cannot be read: %s", cw_elf_reason(errno));
         return -1;
     }
     snprintf(why, cap, "is not a 64-bit ELF library with dynamic exports");

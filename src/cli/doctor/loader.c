@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/regular_file.h"
 #include "cli/doctor/sysroot.h"
 #include "report/symbols/elf.h"
 
@@ -43,20 +43,19 @@ struct cache_entry {
 void cw_loader_init(struct cw_loader *loader, const char *root, const char *library_path)
 {
     char path[PATH_MAX];
-    struct stat status;
+    uint64_t size = 0;
     int fd;
 
     *loader = (struct cw_loader){.root = root, .library_path = library_path};
     if (cw_sysroot_outside(root, "/etc/ld.so.cache", path, sizeof(path)) != 0)
         return;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    fd = cw_regular_open(path, O_NOFOLLOW, &size);
     if (fd < 0)
         return;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
-        status.st_size <= CACHE_MAX)
-        loader->cache = malloc((size_t)status.st_size + 1);
-    if (loader->cache && read(fd, loader->cache, (size_t)status.st_size) == status.st_size) {
-        loader->cache_size = (size_t)status.st_size;
+    if (size > 0 && size <= CACHE_MAX)
+        loader->cache = malloc(size + 1);
+    if (loader->cache && read(fd, loader->cache, size) == (ssize_t)size) {
+        loader->cache_size = size;
         loader->cache[loader->cache_size] = '\0';
     }
     close(fd);

@@ -3,12 +3,12 @@
 #include "cli/doctor/program_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/regular_file.h"
 #include "cli/doctor/sysroot.h"
 
 #define LINE_MAX_BYTES 256 /* of a script's first line, as in Linux */
@@ -70,11 +70,12 @@ static enum cw_program_state search_path(struct cw_program_file *file, const cha
 static int read_line(const char *root, const char *path, char *line)
 {
     char outside[PATH_MAX], *text = line;
+    uint64_t size;
     ssize_t len = -1;
     int fd = -1;
 
     if (cw_sysroot_outside(root, path, outside, sizeof(outside)) == 0)
-        fd = open(outside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = cw_regular_open(outside, 0, &size);
     if (fd >= 0) {
         len = read(fd, line, LINE_MAX_BYTES - 1);
         close(fd);

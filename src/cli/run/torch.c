@@ -19,11 +19,13 @@
 
 #include "base/cell_name.h"
 #include "base/compiler.h"
+#include "base/regular_file.h"
+#include "base/sys.h"
 #include "cli/run/run_preload.h"
 #include "cli/ui/message.h"
 #include "report/symbols/stack.h"
 
-#define FILE_MAX_BYTES ((off_t)256 << 20)
+#define FILE_MAX_BYTES (UINT64_C(256) << 20)
 #define FIELDS_MAX     5
 #define FRAMEWORK      "PyTorch"
 
@@ -73,20 +75,14 @@ struct reading {
 
 static char *read_text(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat info;
+    uint64_t size = 0;
+    int fd = cw_regular_open(path, O_NOFOLLOW, &size);
     char *text = NULL;
-    off_t have = 0;
-    ssize_t got = 1;
 
-    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size < FILE_MAX_BYTES)
-        text = malloc((size_t)info.st_size + 1);
-    while (text && got > 0 && have < info.st_size) {
-        got = read(fd, text + have, (size_t)(info.st_size - have));
-        have += got > 0 ? got : 0;
-    }
+    if (fd >= 0 && size < FILE_MAX_BYTES)
+        text = malloc(size + 1);
     if (text)
-        text[have] = '\0';
+        text[cw_sys_read_at(fd, text, size, 0)] = '\0';
     if (fd >= 0)
         close(fd);
     return text;

@@ -9,10 +9,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/elf_note.h"
 #include "base/mem.h"
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 #define SECTIONS_MAX (1u << 16)
@@ -61,27 +61,10 @@ static void *take_memory(struct cw_elf *elf, size_t len)
 
 /* ---- the file ---- */
 
+/* Something else is there by now, which cw_regular_open refuses, or nothing. */
 static int is_gone(int error)
 {
-    return error == ENOENT || error == ENOTDIR;
-}
-
-/* Rejects a device or FIFO that has replaced the file: opening it may block. */
-static int open_regular(struct cw_elf *elf, const char *path)
-{
-    struct stat info;
-
-    elf->fd = cw_sys_open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (elf->fd < 0 || cw_sys_stat(elf->fd, &info) != 0) {
-        if (!is_gone(errno))
-            note_error(elf, errno);
-        return -1;
-    }
-    errno = EINVAL;
-    if (!S_ISREG(info.st_mode) || info.st_size < 0)
-        return -1;
-    elf->size = (uint64_t)info.st_size;
-    return 0;
+    return error == ENOENT || error == ENOTDIR || error == EINVAL || error == EFBIG;
 }
 
 /* e_type and e_machine have the same offset in both classes. */
@@ -117,13 +100,11 @@ static void read_segments(struct cw_elf *elf)
 
 int cw_elf_open(struct cw_elf *elf, const char *path)
 {
-    int saved;
-
     *elf = (struct cw_elf){.fd = -1};
-    if (open_regular(elf, path) != 0) {
-        saved = errno;
-        cw_elf_close(elf);
-        errno = saved;
+    elf->fd = cw_regular_open(path, 0, &elf->size);
+    if (elf->fd < 0) {
+        if (!is_gone(errno))
+            note_error(elf, errno);
         return -1;
     }
     elf->kind = read_header(elf);
