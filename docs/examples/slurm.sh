@@ -8,8 +8,7 @@
 reports=$SLURM_SUBMIT_DIR/reports.$SLURM_JOB_ID
 mkdir -p "$reports"
 # shellcheck disable=SC2016 # each task expands its own
-srun sh -c 'live=${TMPDIR:-/tmp}/cuwarden.$SLURM_JOB_ID.$SLURM_PROCID
-  mkdir -p "$live"
+srun sh -c 'live=$(mktemp -d) || exit
   cuwarden run --live="$live" --report="$1/%h.%p.txt" -- ./train
   status=$?
   for file in "$live"/*.live; do # also of tasks that wrote their report: same numbers

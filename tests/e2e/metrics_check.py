@@ -30,6 +30,8 @@ assert of("budget_bytes", one, tag="^own$") == 22 * MIB
 assert of("budget_live_bytes", one, tag="^own$") == 20 * MIB and of("budget_peak_live_bytes", one, tag="^own$") == 22 * MIB
 assert of("budget_refused_total", one, tag="^own$") == 1 and of("budget_exceeded_total", one, tag="^own$") == 0
 assert of("budget_bytes", one, tag=r'\"*') == MIB and of("budget_live_bytes", one, tag=r'\"*') == 0
+# Two names that would print alike, of a byte and of its escape.
+assert of("budget_bytes", one, tag=r"a\\x01") == 3 * MIB and of("budget_bytes", one, tag=r"a\\x5cx01") == 4 * MIB
 assert not [key for key in values if key[0].startswith("cuwarden_budget") and ("pid", two) in key[1]]
 assert of("pressure_level", one, device="0", level="low") == 1
 assert of("pressure_level", one, device="0", level="critical") == 0

@@ -16,17 +16,18 @@ static const char *rank_of(const struct cw_model *model)
     return model->report->process.rank;
 }
 
+/* Of so many digits that it fits. */
 static int has_number(const struct cw_model *model)
 {
-    const char *rank = rank_of(model);
+    size_t digits = strspn(rank_of(model), "0123456789");
 
-    return rank[0] && rank[strspn(rank, "0123456789")] == '\0';
+    return digits > 0 && digits < 20 && rank_of(model)[digits] == '\0';
 }
 
 /* Processes without a rank come last, in the order of the operands. */
 struct place {
     uint64_t number;
-    uint32_t index;
+    uint32_t pid, index;
 };
 
 static int compare_places(const void *a, const void *b)
@@ -35,7 +36,35 @@ static int compare_places(const void *a, const void *b)
 
     if (x->number != y->number)
         return x->number < y->number ? -1 : 1;
+    if (x->pid != y->pid && x->number != UINT64_MAX)
+        return x->pid < y->pid ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* How much of the label two processes next to each other need: the rank, the process id, the
+ * operand. */
+static int is_alike(const struct place *x, const struct place *y)
+{
+    return x->number != y->number ? 0 : x->pid != y->pid ? 1 : 2;
+}
+
+/* No two have the same label. */
+static void name_ranks(struct cw_ranks *ranks, const struct place *place)
+{
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        int before = i > 0 ? is_alike(&place[i], &place[i - 1]) : 0;
+        int after = i + 1 < ranks->count ? is_alike(&place[i], &place[i + 1]) : 0;
+        int alike = before > after ? before : after, len = 0;
+        char *label = ranks->rank[i].label;
+
+        if (place[i].number != UINT64_MAX)
+            len = snprintf(label, CW_RANK_LABEL_MAX, "%s", rank_of(&ranks->model[i]));
+        if (len > 0 && alike > 0)
+            len +=
+                snprintf(label + len, CW_RANK_LABEL_MAX - (size_t)len, ":%" PRIu32, place[i].pid);
+        if (len == 0 || alike > 1)
+            snprintf(label + len, CW_RANK_LABEL_MAX - (size_t)len, "#%" PRIu32, place[i].index);
+    }
 }
 
 static int sort_by_rank(struct cw_ranks *ranks)
@@ -47,6 +76,7 @@ static int sort_by_rank(struct cw_ranks *ranks)
         place[i] = (struct place){.number = has_number(&ranks->model[i])
                                                 ? strtoull(rank_of(&ranks->model[i]), NULL, 10)
                                                 : UINT64_MAX,
+                                  .pid = ranks->model[i].report->process.pid,
                                   .index = i};
     if (!place || !sorted) {
         free(place);
@@ -56,32 +86,11 @@ static int sort_by_rank(struct cw_ranks *ranks)
     qsort(place, ranks->count, sizeof(*place), compare_places);
     for (uint32_t i = 0; i < ranks->count; i++)
         sorted[i] = ranks->model[place[i].index];
-    for (uint32_t i = 0; i < ranks->count; i++)
-        if (!has_number(&sorted[i]))
-            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "#%" PRIu32, place[i].index);
     free(ranks->model);
     ranks->model = sorted;
+    name_ranks(ranks, place);
     free(place);
     return 0;
-}
-
-/* The process id distinguishes two processes of one rank. */
-static void name_ranks(struct cw_ranks *ranks)
-{
-    for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_model *model = &ranks->model[i];
-        const char *rank = rank_of(model);
-        int is_twice = (i > 0 && strcmp(rank, rank_of(model - 1)) == 0) ||
-                       (i + 1 < ranks->count && strcmp(rank, rank_of(model + 1)) == 0);
-
-        if (!has_number(model))
-            continue;
-        if (is_twice)
-            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.12s:%" PRIu32, rank,
-                     model->report->process.pid);
-        else
-            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.24s", rank);
-    }
 }
 
 /* ---- spread ---- */
@@ -201,7 +210,6 @@ int cw_ranks_make(struct cw_ranks *ranks)
         cw_cli_error("out of memory");
         return -1;
     }
-    name_ranks(ranks);
     find_outliers(ranks);
     if (cw_match_models(&ranks->match, ranks->model, ranks->count, &request) != 0)
         return -1;

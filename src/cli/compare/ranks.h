@@ -10,12 +10,13 @@
 #include "cli/model/model.h"
 #include "cli/model/select.h"
 
-#define CW_RANK_LABEL_MAX 32
+#define CW_RANK_LABEL_MAX 48
 #define CW_OUTLIER_NUM    5 /* a rank is an outlier if its peak exceeds 5/4 of the median */
 #define CW_OUTLIER_DEN    4
 
 struct cw_rank {
-    char label[CW_RANK_LABEL_MAX]; /* "3"; "#2": the third file, rank unknown */
+    char label[CW_RANK_LABEL_MAX]; /* "3"; where two have it, "3:PID" or "3:PID#2"; "#2": the third
+                                      file, rank unknown */
     uint64_t peak;                 /* of its devices, host excluded; with --device, of that alone */
     int is_outlier;
 };

@@ -17,8 +17,6 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 
-#define LABEL_MAX 1024
-
 /* The output, and the labels common to all lines of the process. */
 struct printing {
     FILE *to;
@@ -33,7 +31,8 @@ static void print_bytes(FILE *to, const char *text, size_t len)
         fprintf(to, "\\\\x%02x", (unsigned char)text[i]);
 }
 
-/* Value of a label: `"`, `\` and the end of a line are escaped, and it is printable UTF-8. */
+/* Value of a label: `"`, `\` and the end of a line are escaped, and it is printable UTF-8. A `\`
+ * that would look like the beginning of \xNN is written as \x5c. */
 static void print_value(FILE *to, const char *text)
 {
     putc('"', to);
@@ -43,6 +42,8 @@ static void print_value(FILE *to, const char *text)
         size = cw_printable_scan(text + at, len - at, &is_printable);
         if (text[at] == '\n')
             fputs("\\n", to);
+        else if (text[at] == '\\' && text[at + 1] == 'x')
+            print_bytes(to, text + at, 1);
         else if (text[at] == '"' || text[at] == '\\')
             fprintf(to, "\\%c", text[at]);
         else if (is_printable)

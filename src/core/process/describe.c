@@ -37,6 +37,12 @@ static void describe_command(struct cw_live_header *header)
         cw_sys_close(fd);
     header->is_argv_cut = len == sizeof(buf);
     len -= header->is_argv_cut;
+    if (cw_session.options->argv == CW_ARGV_OFF) {
+        size_t name = strnlen(buf, len) + 1;
+
+        header->is_argv_cut |= name < len;
+        len = name < len ? name : len;
+    }
     if (len == 0) {
         header->command = header->exe; /* better than no name at all */
         return;
@@ -88,8 +94,8 @@ static void show(const struct cw_live_header *header)
 {
     static const struct {
         size_t from, to;
-    } runs[] = {RUN(pid, end_ns), RUN(driver_version, untracked_frees), RUN(rank, audit),
-                RUN(pid_namespace, unseen)};
+    } runs[] = {RUN(pid, end_ns), RUN(driver_version, untracked_frees), RUN(is_argv_cut, python),
+                RUN(rank, audit), RUN(pid_namespace, unseen)};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(runs); i++)
         cw_arena_show(&cw_session.arena, (const char *)header + runs[i].from,

@@ -101,13 +101,14 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
           "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
           "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_FRAMES=all",
-          "CUWARDEN_THREAD=off", "CUWARDEN_NEIGHBOURS=off",
+          "CUWARDEN_THREAD=off", "CUWARDEN_NEIGHBOURS=off", "CUWARDEN_ARGV=off",
           "CUWARDEN_BUDGET=tag:^a=b$=2G:refuse,tag:c,d=1K", "TMPDIR=/", "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
     cr_expect(options.mode == CW_MODE_OFF && options.free_sync == CW_FREE_DEFERRED);
-    cr_expect(options.growth == CW_GROWTH_OFF && options.neighbours == CW_NEIGHBOURS_OFF);
+    cr_expect(options.growth == CW_GROWTH_OFF && options.neighbours == CW_NEIGHBOURS_OFF &&
+              options.argv == CW_ARGV_OFF);
     expect_pool_max(3, 1, UINT64_C(8) << 30);
     cr_expect(options.pool_bucket_max == 0 && options.idle_thread == CW_THREAD_OFF);
     cr_expect_eq(options.pool_idle, 500000000u);
@@ -116,8 +117,8 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_str_eq(options.report, "/tmp/r.%p");
     cr_expect(options.format == CW_FORMAT_BOTH && options.stacks == CW_STACKS_CALLER);
     cr_expect_eq(options.stack_depth, 128u);
-    cr_expect(options.python == CW_PYTHON_OFF && options.cupti == CW_CUPTI_AUDIT);
-    cr_expect_eq(options.deepbind, CW_DEEPBIND_PATCH);
+    cr_expect(options.python == CW_PYTHON_OFF && options.cupti == CW_CUPTI_AUDIT &&
+              options.deepbind == CW_DEEPBIND_PATCH);
     cr_expect_eq(options.log, CW_LOG_DEBUG);
     cr_expect_eq(options.preset, CW_PRESET_INFERENCE);
     cr_expect_eq(options.limit.device[0].size.amount, UINT64_C(8) << 30);
