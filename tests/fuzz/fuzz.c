@@ -42,7 +42,8 @@ static const struct target {
     {"json", fuzz_json},       {"elf", fuzz_elf},
     {"dwarf", fuzz_dwarf},     {"config", fuzz_config},
     {"http", fuzz_http},       {"calls", fuzz_calls},
-    {"model", fuzz_model},
+    {"model", fuzz_model},     {"diff", fuzz_diff},
+    {"merge", fuzz_merge},     {"torch", fuzz_torch},
 };
 #define TARGETS (sizeof(targets) / sizeof(targets[0]))
 

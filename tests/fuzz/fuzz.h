@@ -22,6 +22,10 @@ void fuzz_dwarf(const uint8_t *bytes, size_t size);
 void fuzz_config(const uint8_t *bytes, size_t size);
 void fuzz_model(const uint8_t *bytes, size_t size);
 void fuzz_http(const uint8_t *bytes, size_t size);
+/* Of compare.c. */
+void fuzz_diff(const uint8_t *bytes, size_t size);
+void fuzz_merge(const uint8_t *bytes, size_t size);
+void fuzz_torch(const uint8_t *bytes, size_t size);
 /* Of calls.c. */
 void fuzz_calls(const uint8_t *bytes, size_t size);
 /* Of check/fuzz.c, which has mutations of its own for a run without libFuzzer. */

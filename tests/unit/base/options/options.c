@@ -119,8 +119,7 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_eq(options.stack_depth, 128u);
     cr_expect(options.python == CW_PYTHON_OFF && options.cupti == CW_CUPTI_AUDIT &&
               options.deepbind == CW_DEEPBIND_PATCH);
-    cr_expect_eq(options.log, CW_LOG_DEBUG);
-    cr_expect_eq(options.preset, CW_PRESET_INFERENCE);
+    cr_expect(options.log == CW_LOG_DEBUG && options.preset == CW_PRESET_INFERENCE);
     cr_expect_eq(options.limit.device[0].size.amount, UINT64_C(8) << 30);
     cr_expect_eq(options.limit.fallback.amount, CW_SHARE_OF_WHOLE / 2);
     cr_expect_eq(options.min_free.fallback.kind, CW_SIZE_BYTES);
