@@ -20,7 +20,7 @@
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
 
-enum form { FORM_TEXT, FORM_JSON, FORM_COLLAPSED };
+enum form { FORM_UNNAMED, FORM_TEXT, FORM_JSON, FORM_COLLAPSED };
 
 enum limit_kind { LIMIT_NONE, LIMIT_AMOUNT, LIMIT_PERCENT };
 
@@ -55,7 +55,8 @@ const struct cw_command_line *cw_line_diff(void)
         {.id = 'o',
          .name = "output",
          .value = "FILE",
-         .help = "write to FILE instead of standard output"},
+         .help = "write to FILE instead of standard output; a name that ends in .json or .folded "
+                 "(collapsed) chooses the form unless --format does"},
         {.id = FLAG_GROWTH,
          .name = "fail-on-growth",
          .value = "SIZE|N%",
@@ -175,13 +176,18 @@ static int set_limit(struct request *request, const char *value)
     return -1;
 }
 
+static enum form form_of(const char *word)
+{
+    return *word == 't' ? FORM_TEXT : *word == 'j' ? FORM_JSON : FORM_COLLAPSED;
+}
+
 static int set_flag(void *to, int flag, char *value)
 {
     struct request *request = to;
 
     switch (flag) {
     case FLAG_FORMAT:
-        request->form = *value == 't' ? FORM_TEXT : *value == 'j' ? FORM_JSON : FORM_COLLAPSED;
+        request->form = form_of(value);
         return 0;
     case FLAG_MATCH:
         request->how = *value == 'a' ? CW_MATCH_AUTO : *value == 'i' ? CW_MATCH_ID : CW_MATCH_NAME;
@@ -233,11 +239,30 @@ static int compare(struct request *request, char **operand)
     return status;
 }
 
+/* 0, or -1 after a message. */
+static int set_form_by_name(struct request *request)
+{
+    static const struct cw_named_form names[] = {
+        {".json", "json"}, {".folded", "collapsed"}, {NULL, NULL}};
+    const char *form;
+
+    if (request->form != FORM_UNNAMED)
+        return 0;
+    if (cw_destination_form(&request->destination, names, &form) != 0)
+        return -1;
+    request->form = form_of(form ? form : "text");
+    return 0;
+}
+
 int cw_cmd_diff(int argc, char **argv)
 {
     static struct request request = {
         .destination = {.noun = "comparison", .without_pager = 1, .makes_directories = 1}};
     int status = cw_flags_parse(cw_line_diff(), argc, argv, set_flag, &request);
 
-    return status >= 0 ? status : compare(&request, argv + optind);
+    if (status >= 0)
+        return status;
+    if (set_form_by_name(&request) != 0)
+        return cw_cli_usage_error();
+    return compare(&request, argv + optind);
 }

@@ -18,7 +18,7 @@
 #include "cli/ui/message.h"
 
 struct request {
-    int is_json;
+    int has_form, is_json;
     struct cw_destination destination;
     struct cw_ranks ranks;
 };
@@ -32,7 +32,8 @@ const struct cw_command_line *cw_line_merge(void)
         {.id = 'o',
          .name = "output",
          .value = "FILE",
-         .help = "write to FILE instead of standard output"},
+         .help = "write to FILE instead of standard output; a name that ends in .json chooses the "
+                 "form unless --format does"},
         {.id = FLAG_BY_DEVICE,
          .name = "by-device",
          .help = "list call sites separately for each device"},
@@ -199,6 +200,7 @@ static int set_flag(void *to, int flag, char *value)
 
     switch (flag) {
     case FLAG_FORMAT:
+        request->has_form = 1;
         request->is_json = strcmp(value, "json") == 0;
         return 0;
     case FLAG_BY_DEVICE:
@@ -212,11 +214,29 @@ static int set_flag(void *to, int flag, char *value)
     }
 }
 
+/* 0, or -1 after a message. */
+static int set_form_by_name(struct request *request)
+{
+    static const struct cw_named_form names[] = {{".json", "json"}, {NULL, NULL}};
+    const char *form;
+
+    if (request->has_form)
+        return 0;
+    if (cw_destination_form(&request->destination, names, &form) != 0)
+        return -1;
+    request->is_json = form != NULL;
+    return 0;
+}
+
 int cw_cmd_merge(int argc, char **argv)
 {
     static struct request request = {
         .destination = {.noun = "merged report", .without_pager = 1, .makes_directories = 1}};
     int status = cw_flags_parse(cw_line_merge(), argc, argv, set_flag, &request);
 
-    return status >= 0 ? status : merge_all(&request, argv + optind, argc - optind);
+    if (status >= 0)
+        return status;
+    if (set_form_by_name(&request) != 0)
+        return cw_cli_usage_error();
+    return merge_all(&request, argv + optind, argc - optind);
 }

@@ -387,20 +387,17 @@ static int set_form(struct request *request, const char *name)
     return 0;
 }
 
-/* As the name of the output ends; otherwise text. */
-static void set_form_by_name(struct request *request, const char *path)
+/* As the name of the output ends; otherwise text. 0, or -1 after a message. */
+static int set_form_by_name(struct request *request)
 {
-    static const struct {
-        const char *extension, *form;
-    } names[] = {{".json", "json"},
-                 {".html", "html"},
-                 {".pb.gz", "pprof"},
-                 {".folded", "collapsed"},
-                 {".perfetto.json", "perfetto"}};
+    static const struct cw_named_form names[] = {
+        {".perfetto.json", "perfetto"}, {".json", "json"}, {".html", "html"}, {".pb.gz", "pprof"},
+        {".folded", "collapsed"},       {NULL, NULL}};
+    const char *form;
 
-    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++)
-        if (cw_path_ends_in(path, names[i].extension))
-            set_form(request, names[i].form);
+    if (cw_destination_form(&request->destination, names, &form) != 0)
+        return -1;
+    return form ? set_form(request, form) : 0;
 }
 
 static int set_sections(struct request *request, const char *list)
@@ -479,8 +476,8 @@ static int check_request(struct request *request)
 {
     const char *about_text;
 
-    if (!request->has_form && request->destination.path)
-        set_form_by_name(request, request->destination.path);
+    if (!request->has_form && !request->suggests && set_form_by_name(request) != 0)
+        return -1;
     about_text = request->is_brief                  ? "--brief"
                  : request->has_frames              ? "--frames"
                  : request->sections != CW_TEXT_ALL ? "--sections"

@@ -19,7 +19,6 @@
 #include "report/path/dump_name.h"
 
 #define NAMED_MAX 16
-#define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 struct cw_run_form {
     const char *extension;
@@ -54,21 +53,6 @@ static const struct cw_run_form *form_of(const char *name)
     return NULL;
 }
 
-/* "report.xml": letters after the last dot that name no form. Anything else is a name for text. */
-static int has_strange_extension(const char *name)
-{
-    static const char *const texts[] = {"log", "out", "err", "report", "rpt", "live"};
-    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-    size_t len = dot ? strlen(dot + 1) : 0;
-
-    if (len < 2 || len > 6 || dot == name || strspn(dot + 1, LETTERS) != len)
-        return 0;
-    for (size_t i = 0; i < CW_ARRAY_LEN(texts); i++)
-        if (strcasecmp(dot + 1, texts[i]) == 0)
-            return 0;
-    return 1;
-}
-
 /* The processes of a job have each a run of their own, as each has a library that names its report
  * so (hook/settings.c). */
 static void add_output(struct cw_run_reports *reports, const char *name,
@@ -94,7 +78,7 @@ int cw_run_reports_init(struct cw_run_reports *reports, const struct cw_options 
     if (options->format != CW_FORMAT_AUTO)
         form = NULL;
     else if (!form && cw_path_names_file(options->report) &&
-             has_strange_extension(options->report)) {
+             cw_destination_is_strange(options->report)) {
         cw_cli_error(
             "--report: '%s' ends in none of .txt, .json, .html, .pb.gz and .folded; choose "
             "one, or name the form with --format",

@@ -19,10 +19,12 @@
 #include "base/links.h"
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
+#include "report/path/path.h"
 
 #define DEFAULT_PAGER "if command -v less >/dev/null; then less; else cat; fi"
 /* A command that is not found has read nothing. */
 #define PAGER_OR_CAT "eval \"$1\"; case $? in 126 | 127) cat ;; esac"
+#define LETTERS      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define LESS_FLAGS   "FRX" /* like git: quit if the text fits the screen, keep colours */
 
 static int fail(struct cw_destination *destination)
@@ -36,6 +38,46 @@ static int fail(struct cw_destination *destination)
 void cw_destination_set_path(struct cw_destination *destination, const char *path)
 {
     destination->path = strcmp(path, "-") == 0 ? NULL : path;
+}
+
+/* ---- the form ---- */
+
+int cw_destination_is_strange(const char *name)
+{
+    static const char *const texts[] = {"txt", "log", "out", "err", "report", "rpt", "live"};
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const char *dot = strrchr(base, '.');
+    size_t len = dot ? strlen(dot + 1) : 0;
+
+    if (len < 2 || len > 6 || dot == base || strspn(dot + 1, LETTERS) != len)
+        return 0;
+    for (size_t i = 0; i < CW_ARRAY_LEN(texts); i++)
+        if (strcasecmp(dot + 1, texts[i]) == 0)
+            return 0;
+    return 1;
+}
+
+int cw_destination_form(const struct cw_destination *destination, const struct cw_named_form *forms,
+                        const char **out_form)
+{
+    const char *path = destination->path;
+    char list[128] = ".txt";
+    size_t len = strlen(list);
+
+    *out_form = NULL;
+    for (const struct cw_named_form *form = forms; path && form->extension; form++) {
+        if (cw_path_ends_in(path, form->extension)) {
+            *out_form = form->form;
+            return 0;
+        }
+        len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
+                                form[1].extension ? ", " : " and ", form->extension);
+    }
+    if (!path || !cw_destination_is_strange(path))
+        return 0;
+    cw_cli_error("--output: '%s' ends in none of %s; choose one, or name the form with --format",
+                 path, list);
+    return -1;
 }
 
 /* ---- colours ---- */

@@ -30,6 +30,19 @@ struct cw_destination {
 
 /* The value of --output: a file, or "-". */
 void cw_destination_set_path(struct cw_destination *destination, const char *path);
+
+/* A form by the end of a file's name; a table of them ends with {NULL, NULL}. */
+struct cw_named_form {
+    const char *extension, *form; /* ".pb.gz", "pprof" */
+};
+
+/* The form of the output by its name: the first of the table that fits, or NULL for text. 0, or -1
+ * after a message if the name seems to ask for another form. */
+int cw_destination_form(const struct cw_destination *destination, const struct cw_named_form *forms,
+                        const char **out_form);
+/* 1 for letters after the last dot that stand for no text, as in "report.xml". */
+int cw_destination_is_strange(const char *name);
+
 /* "always", "never" or "auto". */
 void cw_destination_set_color(struct cw_destination *destination, const char *value);
 
