@@ -186,14 +186,6 @@ void cw_once_end(struct cw_once *once)
     futex_wake(&once->state, INT_MAX);
 }
 
-void cw_once_reset(struct cw_once *once)
-{
-    if (cw_once_is_done(once))
-        return;
-    atomic_store_explicit(&once->owner_tid, 0, memory_order_relaxed);
-    atomic_store_explicit(&once->state, NEW, memory_order_release);
-}
-
 /* ns 0: gives up the processor. */
 static void rest(long ns)
 {

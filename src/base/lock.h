@@ -86,10 +86,6 @@ struct cw_once {
 int cw_once_begin(struct cw_once *once);
 void cw_once_end(struct cw_once *once);
 
-/* In a forked child: work that a thread of the parent had begun counts as not begun; done stays
- * done. */
-void cw_once_reset(struct cw_once *once);
-
 static inline int cw_once_is_done(const struct cw_once *once)
 {
     return atomic_load_explicit(&once->state, memory_order_acquire) == 2;

@@ -10,11 +10,6 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-void cw_platform_limits_init(struct cw_platform_limits *out)
-{
-    memset(out, 0, sizeof(*out)); /* CW_SIZE_NONE is 0 */
-}
-
 /* ---- numbers ---- */
 
 static int scale(uint64_t number, uint64_t unit, struct cw_size *out)

@@ -18,12 +18,11 @@
 #include "base/options/option_values.h"
 #include "base/out.h"
 
+/* All zero: none. */
 struct cw_platform_limits {
     struct cw_device_sizes of[CW_BOUND_VARIABLES];
     uint8_t is_seen[CW_BOUND_VARIABLES]; /* also where the value says none, or is ignored */
 };
-
-void cw_platform_limits_init(struct cw_platform_limits *out);
 
 /* An entry of the environment. 0: taken, or of another name; -1: its value is of no such form, and
  * *why says so. */

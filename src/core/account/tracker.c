@@ -402,17 +402,6 @@ void cw_tracker_unclaim(struct cw_live_block *block)
     atomic_compare_exchange_strong(&block->state, &leaving, CW_BLOCK_LIVE);
 }
 
-void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
-{
-    struct cw_live_block *block = cw_tracker_at(index);
-
-    cw_tracker_gone(index, block, 1);
-    cw_usage_give_excess(cw_site_device(cw_site_at(block->site)), cw_tracker_excess(block));
-    cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
-                      load(&block->bytes), load(&block->held), 0);
-    cw_tracker_rest(block, freeing_site, now_ns);
-}
-
 void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint64_t now_ns)
 {
     const struct cw_live_site *site = cw_site_at(site_index);
@@ -543,59 +532,4 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
         cw_tracker_finish(list, result);
         list = next;
     }
-}
-
-/* ---- self-check ---- */
-
-static int check_sites(uint64_t live[CW_DEVICES])
-{
-    uint32_t count = cw_arena_count(cw_tracker_arena, CW_TABLE_SITE);
-
-    memset(live, 0, CW_DEVICES * sizeof(*live));
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_site *site = cw_site_at(i);
-        struct cw_site_sums sums;
-
-        cw_view_site_sums(site, &sums);
-        if (sums.allocs != sums.frees + sums.reclaimed + sums.live_blocks)
-            return -1;
-        if (cw_site_is_counted(site))
-            live[cw_site_device(site)] += sums.live_bytes;
-    }
-    return 0;
-}
-
-static void add_block(const struct cw_live_block *block, struct cw_live_sums sums[CW_DEVICES])
-{
-    uint32_t state = atomic_load(&block->state);
-    const struct cw_live_site *site;
-
-    if (state != CW_BLOCK_LIVE && state != CW_BLOCK_IDLE)
-        return;
-    site = cw_site_at(block->site);
-    if (!cw_site_is_counted(site))
-        return;
-    if (state == CW_BLOCK_LIVE)
-        sums[cw_site_device(site)].live += load(&block->bytes);
-    sums[cw_site_device(site)].held += load(&block->held);
-}
-
-int cw_tracker_check(void)
-{
-    struct cw_live_sums sums[CW_DEVICES] = {{0}};
-    uint64_t live[CW_DEVICES], total = 0;
-    uint32_t count = cw_arena_count(cw_tracker_arena, CW_TABLE_BLOCK);
-
-    if (check_sites(live) != 0)
-        return -1;
-    for (uint32_t i = 1; i < count; i++)
-        add_block(cw_tracker_at(i), sums);
-    for (uint8_t i = 0; i < CW_DEVICES; i++) {
-        struct cw_live_sums tally = cw_usage_device(i);
-
-        if (tally.live != sums[i].live || tally.held != sums[i].held || tally.live != live[i])
-            return -1;
-        total += tally.live;
-    }
-    return total == cw_usage_total() ? 0 : -1;
 }

@@ -199,10 +199,6 @@ static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing
     atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
 }
 
-/* The program has freed a claimed block, and the pool keeps it. now_ns 0: the time is not
- * needed. */
-void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
-
 /* An idle block that the caller has taken from the pool serves a new request. Updates all but the
  * device's sums and the trace. */
 static CW_INLINE void cw_tracker_renew(struct cw_live_block *block, uint32_t index, uint32_t site,
@@ -246,9 +242,5 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result);
 
 /* The calling thread ends: returns its stash of free records. */
 void cw_tracker_thread_ends(void);
-
-/* For debug builds and unit tests: 0, or -1 if the sums do not agree. No other thread may be at
- * work. */
-int cw_tracker_check(void);
 
 #endif

@@ -294,21 +294,6 @@ static inline unsigned depth_here(void)
     return cw_module_is_self((uint64_t)(uintptr_t)cw_thread.caller) ? 1 : 0;
 }
 
-unsigned cw_stack_capture(uint64_t *pcs, unsigned max)
-{
-    struct cw_walk walk = {0};
-    unsigned depth = depth_here();
-
-    if (cw_stack_mode == CW_STACKS_OFF || max == 0)
-        return 0;
-    if (depth != 0)
-        cw_unwind_walk(&walk, max < depth ? max : depth);
-    if (walk.count == walk.own)
-        return take_caller(pcs);
-    memcpy(pcs, &walk.pc[walk.own], (walk.count - walk.own) * sizeof(*pcs));
-    return walk.count - walk.own;
-}
-
 static uint32_t caller_here(void)
 {
     uint64_t pc;

@@ -21,9 +21,6 @@ int cw_stack_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth)
 /* In a forked child. */
 void cw_stack_reset(void);
 
-/* Fills pcs[] with return addresses, innermost first, without our own frames; how many. Always by a
- * walk. No lock held. */
-unsigned cw_stack_capture(uint64_t *pcs, unsigned max);
 /* Interns the stack; its innermost frame, 0 when empty or out of memory. No lock held. */
 uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count);
 

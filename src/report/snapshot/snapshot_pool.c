@@ -19,22 +19,15 @@
 
 /* ---- names ---- */
 
-static const struct {
-    const char *name, *label;
-} bypasses[CW_BYPASS_COUNT] = {
-#define X(id, name, label) [CW_BYPASS_##id] = {name, label},
-    CW_BYPASSES(X)
-#undef X
-};
-
-const char *cw_bypass_name(unsigned reason)
-{
-    return reason < CW_BYPASS_COUNT ? bypasses[reason].name : "unknown";
-}
-
 const char *cw_bypass_label(unsigned reason)
 {
-    return reason < CW_BYPASS_COUNT ? bypasses[reason].label : "unknown reason";
+    static const char *const labels[CW_BYPASS_COUNT] = {
+#define X(id, name, label) [CW_BYPASS_##id] = (label),
+        CW_BYPASSES(X)
+#undef X
+    };
+
+    return reason < CW_BYPASS_COUNT ? labels[reason] : "unknown reason";
 }
 
 /* ---- buckets ---- */

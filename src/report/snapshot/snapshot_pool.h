@@ -85,7 +85,6 @@ static inline uint64_t cw_pool_waste(const struct cw_snapshot_pool_device *devic
 }
 
 /* Why the pool did not serve or keep a block: the JSON name, and the text. */
-const char *cw_bypass_name(unsigned reason);
 const char *cw_bypass_label(unsigned reason);
 
 #endif

@@ -123,12 +123,6 @@ void cw_symbols_want(struct cw_symbols *symbols, uint32_t innermost)
     }
 }
 
-void cw_symbols_want_all(struct cw_symbols *symbols)
-{
-    for (uint32_t i = 1; i < symbols->frames; i++)
-        cw_symbols_want(symbols, i);
-}
-
 const char *cw_symbols_name(const struct cw_symbols *symbols, uint32_t frame)
 {
     if (frame >= symbols->frames || symbols->name[frame] == 0 || symbols->name[frame] == WANTED)

@@ -96,7 +96,6 @@ void cw_symbols_use(struct cw_symbols *symbols, const struct cw_symbol_ops *ops,
 
 /* Marks every frame of the stack. */
 void cw_symbols_want(struct cw_symbols *symbols, uint32_t innermost);
-void cw_symbols_want_all(struct cw_symbols *symbols);
 /* 0, or an errno: what is marked, or was before, may lack names that it has. */
 int cw_symbols_resolve(struct cw_symbols *symbols);
 

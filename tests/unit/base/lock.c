@@ -275,20 +275,3 @@ Test(once, a_nested_call_returns_at_once)
     cr_expect_eq(cw_once_begin(&once), 0);
 }
 
-static void begin_anew(void)
-{
-    alarm(600);
-    cw_once_reset(&once);
-    if (!cw_once_begin(&once))
-        _exit(1);
-    cw_once_end(&once);
-    cw_once_reset(&once);
-    _exit(cw_once_is_done(&once) ? 0 : 2);
-}
-
-Test(once, reset_in_a_child_forgets_unfinished_work_only)
-{
-    cr_assert_eq(cw_once_begin(&once), 1);
-    cr_expect_eq(status_of_child(begin_anew), 0);
-    cw_once_end(&once);
-}

@@ -126,14 +126,16 @@ Test(site, stacks_found_in_the_tables_are_those_of_the_cache)
 
 /* ---- capture ---- */
 
-static uint64_t pcs[CW_DEPTH_MAX];
+static uint64_t pcs[CW_DEPTH_MAX + 1];
 static unsigned depth;
 
 static int capture(const void *a, const void *b)
 {
     (void)a;
     (void)b;
-    depth = cw_stack_capture(pcs, CW_DEPTH_MAX);
+    depth = 0;
+    for (uint32_t at = cw_stack_here(); at != 0; at = frame_at(at)->parent)
+        pcs[depth++] = frame_at(at)->pc;
     return 0;
 }
 
@@ -171,8 +173,6 @@ Test(site, the_depth_is_limited, .init = NULL)
     start(CW_STACKS_FULL, 100000);
     capture_below_libc(200);
     cr_expect_eq(depth, (unsigned)CW_DEPTH_MAX, "%u frames", depth);
-    cr_expect_eq(cw_stack_capture(pcs, 0), 0u);
-    cr_expect_leq(cw_stack_capture(pcs, 1), 1u);
 }
 
 static uint32_t found_site;
@@ -213,7 +213,7 @@ Test(site, equal_stacks_give_equal_sites, .init = NULL)
 Test(site, caller_mode_keeps_the_hooks_caller_alone, .init = NULL)
 {
     start(CW_STACKS_CALLER, 32);
-    cr_expect_eq(cw_stack_capture(pcs, CW_DEPTH_MAX), 0u);
+    cr_expect_eq(cw_stack_here(), 0u);
     cw_thread.caller = (void *)0x1234;
     capture_below_libc(3);
     cr_expect_eq(depth, 1u);

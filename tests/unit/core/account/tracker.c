@@ -140,7 +140,7 @@ CoreTest(tracker, kinds_that_are_not_counted_are_in_no_sum)
     cr_expect_eq(core_header()->device[0].peak_bytes, 0u);
     cr_expect_eq(core_live(CW_DEVICE_HOST), 8u);
     cr_expect_eq(core_live_total(), 8u);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_check(), 0);
     drop(0x1000, CW_FREE_DONE);
     expect_live(ipc, 0, 0);
 }
@@ -185,7 +185,7 @@ CoreTest(tracker, a_resized_block_counts_with_its_new_size)
     cr_expect_eq(core_live(0), 4096u);
     cr_expect_eq(core_header()->device[0].peak_bytes, 4096u);
     cr_expect_eq(core_sums(site).peak_bytes, 4096u);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_check(), 0);
     drop(0x1000, CW_FREE_DONE);
     expect_live(site, 0, 0);
 }
@@ -281,7 +281,7 @@ CoreTest(tracker, blocks_that_find_no_room_are_counted_as_lost, .init = NULL)
     cr_expect_eq(core_put(site, 0x1000 + held, 8), 0u);
     cr_expect_eq(core_header()->lost_blocks, 2u);
     expect_live(site, held, held * 8);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_check(), 0);
 
     for (uint64_t i = 0; i < held; i++)
         drop(0x1000 + i, CW_FREE_DONE);

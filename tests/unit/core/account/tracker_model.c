@@ -145,7 +145,7 @@ static void expect_as_in_model(void)
     }
     cr_assert_eq(core_live_total(), model.total);
     cr_assert_eq(core_header()->peak_bytes, model.total_peak);
-    cr_assert_eq(cw_tracker_check(), 0);
+    cr_assert_eq(core_check(), 0);
 }
 
 static void drop_random(unsigned key)
@@ -331,7 +331,7 @@ CoreTest(tracker_model, a_block_goes_once_by_its_free_or_with_its_context)
             cw_tracker_at(core_put(site, 0x1000 + i, 8))->context = 1;
         run_threads(3, drop_all_or_context);
         cr_assert_eq(core_sums(site).live_blocks, 0u);
-        cr_assert_eq(cw_tracker_check(), 0);
+        cr_assert_eq(core_check(), 0);
     }
     cr_expect_eq(core_sums(site).frees + core_sums(site).reclaimed, 80000u);
 }
@@ -366,10 +366,10 @@ CoreTest(tracker_model, a_claimed_block_goes_once_by_its_free_or_with_its_contex
         for (uint64_t i = 0; i < 4000; i++)
             give_to_context(core_put(site, 0x1000 + i, 8));
         cr_assert_eq(core_sums(site).live_blocks, 4000u);
-        cr_assert_eq(cw_tracker_check(), 0); /* no record was given out twice */
+        cr_assert_eq(core_check(), 0); /* no record was given out twice */
         run_threads(3, claim_all_or_drop_context);
         cr_assert_eq(core_sums(site).live_blocks, 0u);
-        cr_assert_eq(cw_tracker_check(), 0);
+        cr_assert_eq(core_check(), 0);
     }
     cr_expect_eq(core_sums(site).frees + core_sums(site).reclaimed, 80000u);
 }

@@ -364,7 +364,7 @@ static int starts_clean(void)
     if (core_header()->table[CW_TABLE_BLOCK].count != 1 ||
         core_header()->table[CW_TABLE_CONTEXT].count != 1)
         return 4;
-    if (allocate(0x1000) != 1 || core_live_total() != 64 || cw_tracker_check() != 0)
+    if (allocate(0x1000) != 1 || core_live_total() != 64 || core_check() != 0)
         return 5;
     return cw_lifecycle_finish(CW_EXIT_EXIT, 0) == 1 ? 0 : 6;
 }

@@ -48,7 +48,7 @@ static void expect_live(uint64_t blocks, uint64_t bytes)
 
     cr_expect_eq(sums.live_blocks, blocks);
     cr_expect_eq(sums.live_bytes, bytes);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_check(), 0);
 }
 
 CoreTest(graph, memory_nodes_are_noticed)

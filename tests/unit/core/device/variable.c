@@ -46,7 +46,7 @@ CoreTest(variable, each_counts_once)
     cw_variable_seen(MODULE, 0x100, 40);
     cr_expect_eq(bytes_of(module), 100u);
     unload(MODULE);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_check(), 0);
 }
 
 CoreTest(variable, of_an_unknown_module_is_nobodys)
