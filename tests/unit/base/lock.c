@@ -274,4 +274,3 @@ Test(once, a_nested_call_returns_at_once)
     cr_expect(cw_once_is_done(&once));
     cr_expect_eq(cw_once_begin(&once), 0);
 }
-
