@@ -46,7 +46,8 @@ assert of("neighbour_received_bytes_total", one, device="0") == 0
 assert of("up", one, exe=r'a \"b\" \\ c') == 1
 assert 1.7e9 < of("process_start_time_seconds", one) < 1e11
 assert of("pool_hits_total", two, device="1") == 1
-assert of("pool_misses_total", two, device="1") == 2
+assert of("pool_misses_total", two, device="1") == 3
+assert of("peak_live_bytes", two, device="1") == 11 * MIB and of("peak_held_bytes", two, device="1") == 16 * MIB
 assert of("live_bytes", two, device="1", kind="device") == 11 * MIB
 assert not [key for key in values if key[0] == "cuwarden_limit_bytes" and ("pid", two) in key[1]]
 assert values["cuwarden_processes", (("state", "running"),)] == 2

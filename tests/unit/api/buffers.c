@@ -4,7 +4,9 @@
 #include <criterion/criterion.h>
 
 #include <math.h>
+#include <signal.h>
 
+#include "api/buffer_table.h"
 #include "buffer_fixture.h"
 #include "core/account/regrowth.h"
 #include "fake_driver.h"
@@ -102,6 +104,50 @@ Test(buffers, in_place_do_not_grow_beyond_the_device_by_their_factor)
     cr_expect_eq(ensure(buffer, 800 * MIB / 4 + 1), CUWARDEN_OK);
     cr_expect_eq(now(buffer).capacity_bytes, 1024 * MIB);
 }
+
+/* ---- what others see ---- */
+
+#ifdef __x86_64__
+
+static struct {
+    const struct cw_buffer_row *row;
+    uint64_t room, address; /* of before; of after */
+    volatile sig_atomic_t steps, faults;
+} seen;
+
+static void look(int signal)
+{
+    (void)signal;
+    seen.steps++;
+    seen.faults += cw_buffer_load(&seen.row->room) > seen.room &&
+                   cw_buffer_load(&seen.row->address) != seen.address;
+}
+
+/* On the flags: 0x100 has the processor trap after each instruction. */
+#define CHANGE_FLAGS(operation)                                                                    \
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t" operation                              \
+                     ", (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::                              \
+                         : "memory", "cc")
+
+/* As a reader in another thread would, between any two instructions. */
+Test(buffers, show_more_room_when_the_address_is_there)
+{
+    struct cw_buffer_row *row = cw_buffer_row_of(make("a", CUWARDEN_COPYING));
+
+    seen.row = row;
+    seen.room = cw_buffer_load(&row->room);
+    row->memory.bytes *= 2;
+    seen.address = row->memory.address += 4096;
+    signal(SIGTRAP, look);
+    CHANGE_FLAGS("orq $0x100");
+    cw_buffer_show(row);
+    CHANGE_FLAGS("andq $-0x101");
+    cr_expect_gt(cw_buffer_load(&row->room), seen.room);
+    cr_expect_gt(seen.steps, 8);
+    cr_expect_eq(seen.faults, 0);
+}
+
+#endif
 
 /* ---- what is asked of the driver ---- */
 

@@ -517,11 +517,13 @@ Test(prefetches, give_the_driver_nothing_more_for_a_block_that_leaves)
 
 Test(prefetches, that_are_cancelled_say_what_came)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, at = (uint64_t)(uintptr_t)block;
 
     start_at(0, FILE_BYTES);
     start_at(0, 1);
     await_calls(52 + 5);
+    cw_api_prefetch_leaving(at - 512, 512); /* its neighbours' end is no reason */
+    cw_api_prefetch_leaving(at + FILE_BYTES, 512);
     cr_expect_eq(cw_api_prefetch_cancel(one, 1), CUWARDEN_OK);
     device.is_done = 1;
     cr_expect(cw_api_prefetch_wait(one, 1, &bytes) == CUWARDEN_OK && bytes == 8192);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/prefetches.h"
@@ -124,10 +125,8 @@ static void *ask(void *unused)
     return NULL;
 }
 
-Test(prefetches_race, all_come_whole_and_none_to_what_is_freed)
+static void setup(void)
 {
-    pthread_t threads[4];
-    struct cuwarden_prefetch now;
     FILE *file;
 
     core_arm();
@@ -139,6 +138,20 @@ Test(prefetches_race, all_come_whole_and_none_to_what_is_freed)
     file = fopen(path, "w");
     cr_assert(file != NULL && fwrite(content, 1, BYTES, file) == BYTES && fclose(file) == 0);
     cr_assert_eq(cw_api_prefetch_make("weights", CHUNK, &prefetch), CUWARDEN_OK);
+}
+
+static void teardown(void)
+{
+    unlink(path);
+}
+
+TestSuite(prefetches_race, .init = setup, .fini = teardown);
+
+Test(prefetches_race, all_come_whole_and_none_to_what_is_freed)
+{
+    pthread_t threads[4];
+    struct cuwarden_prefetch now;
+
     pthread_create(&threads[0], NULL, bring, blocks[0]);
     pthread_create(&threads[1], NULL, bring, blocks[1]);
     pthread_create(&threads[2], NULL, bring_and_free, blocks[2]);
@@ -150,5 +163,21 @@ Test(prefetches_race, all_come_whole_and_none_to_what_is_freed)
     cr_expect_eq(now.started, 3 * FILES);
     cr_expect_eq(now.arrived + now.failed, 3 * FILES);
     cr_expect_eq(cw_api_prefetch_end(prefetch), CUWARDEN_OK);
-    unlink(path);
+}
+
+/* Each has a path of a megabyte, which it keeps until its place is used again. */
+Test(prefetches_race, many_in_a_row_leave_nothing_behind)
+{
+    static char long_path[1 << 20];
+    struct rusage before, after;
+
+    memset(long_path, 'x', sizeof(long_path) - 1);
+    for (uint64_t i = 1; i <= 64; i++) {
+        getrusage(RUSAGE_SELF, i <= 16 ? &before : &after);
+        cr_assert_eq(cw_api_prefetch_start(prefetch, long_path, -1, 0, 1, blocks[0],
+                                           CUWARDEN_NO_STREAM, NULL),
+                     CUWARDEN_OK);
+        cr_assert_eq(cw_api_prefetch_wait(prefetch, i, NULL), CUWARDEN_SYSTEM);
+    }
+    cr_expect_lt(after.ru_maxrss, before.ru_maxrss + (24 << 10));
 }

@@ -132,8 +132,9 @@ Test(group_file, the_ended_count_no_more_once_somebody_looks)
     cw_group_file_reap(&a);
     cr_expect_eq(cw_group_file_others(&a), 0);
     end_holding(800);
-    b = open_one();
+    b = open_one(); /* in the slot of the one that ended last */
     cr_expect_eq(cw_group_file_others(&b), 0);
+    cr_expect_eq(cw_group_file_others(&a), 0);
     cw_group_file_close(&a);
     cw_group_file_close(&b);
 }

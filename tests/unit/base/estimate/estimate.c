@@ -305,6 +305,28 @@ Test(estimate, training_keeps_what_megatron_keeps)
     cr_expect_lt(estimate.part[CW_PART_ACTIVATIONS] - (uint64_t)1024 * 50257 * 10, whole / 5);
 }
 
+static uint64_t kept_with(struct cw_shape shape, uint64_t dense_layers, uint64_t experts)
+{
+    shape.dense_layers = dense_layers;
+    shape.experts = experts;
+    cr_assert_eq(cw_estimate_make(&shape, NULL, &load, &estimate, &refusal), 0, "%s", refusal.why);
+    return estimate.part[CW_PART_ACTIVATIONS];
+}
+
+/* Each of them as much as a layer of a model that has no others. */
+Test(estimate, training_keeps_of_each_dense_layer_and_of_each_with_experts)
+{
+    struct cw_shape shape = shape_of("DeepSeek-V3");
+    uint64_t with_experts, dense, n = shape.layers;
+
+    load.is_training = 1;
+    load.context = 1024;
+    with_experts = kept_with(shape, 0, shape.experts);
+    dense = kept_with(shape, n, 0);
+    cr_assert_neq(with_experts, dense);
+    cr_expect_eq(n * kept_with(shape, 3, shape.experts), (n - 3) * with_experts + 3 * dense);
+}
+
 /* Bytes for a parameter: ZeRO (arXiv 1910.02054, section 3.1) has 16 for Adam. */
 Test(estimate, optimisers_take_what_they_are_known_for)
 {

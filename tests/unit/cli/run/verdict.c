@@ -100,9 +100,8 @@ Test(verdict, no_process_has_none)
 
 Test(verdict, a_program_that_did_nothing_wrong_gets_its_peak_and_who_held_it)
 {
-    uint32_t site;
+    uint32_t site = site_at("step", 3, "cuMemAlloc");
 
-    site = site_at("step", 3, "cuMemAlloc");
     fixture_alloc(site, MIB, 2, FIXTURE_MS);
     fixture_free(site, MIB, 2);
     add();
@@ -296,11 +295,22 @@ Test(verdict, an_out_of_memory_without_a_size_is_named_without_one)
     fixture_site_at(site)->oom = 1;
     fixture_event(CW_EVENT_OOM, site, 2);
     add_and_print(0);
+    cr_expect(cw_verdict_is_bad(&verdict));
     has_line("out of memory: 1 call at begin train.py:7");
     fixture_site_at(site)->oom = 2;
     fixture_event(CW_EVENT_OOM, site, 2);
     add_and_print(0);
     has_line("out of memory: 3 calls, one at begin train.py:7");
+}
+
+Test(verdict, what_a_cache_kept_is_memory_of_devices)
+{
+    uint32_t stack = fixture_line(0, "/lib/python3/numba/cuda/cudadrv/driver.py", "memalloc", 9);
+
+    fixture_alloc(fixture_site(stack, "a", CW_KIND_DEVICE, 0), MIB, 1, FIXTURE_MS);
+    fixture_alloc(fixture_site(stack, "b", CW_KIND_PINNED, CW_DEVICE_HOST), MIB, 1, FIXTURE_MS);
+    add_and_print(MIB);
+    cr_expect(strstr(text, "numba's cache kept 1.0 MiB "), "%s", text);
 }
 
 Test(verdict, code_that_was_made_is_not_the_scripts_own)

@@ -62,6 +62,18 @@ PoolTest(pending, a_deferred_free_does_not_wait)
     cr_expect_eq(core_held(0), PROBE);
 }
 
+PoolTest(pending, pinned_memory_is_counted_apart)
+{
+    uint64_t key = pool_alloc(CW_POOL_HOST, PROBE, NULL);
+
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(pool_free(CW_POOL_HOST, key, NULL), CW_POOL_KEPT);
+    cr_expect_eq(cw_pending_bytes(CW_DEVICE_HOST), PROBE);
+    cr_expect_eq(cw_pending_bytes(0), 0u);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(cw_pending_bytes(CW_DEVICE_HOST), 0u);
+}
+
 PoolTest(pending, a_block_waits_for_the_work_before_its_free)
 {
     pool_free_with_work(PROBE);

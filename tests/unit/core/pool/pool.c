@@ -14,6 +14,7 @@
 #include "core/process/session.h"
 #include "core/account/usage.h"
 #include "core/account/tracker.h"
+#include "core/tags/tag.h"
 #include "core_file.h"
 #include "pool_fixture.h"
 
@@ -103,6 +104,22 @@ PoolTest(pool, large_blocks_serve_requests_that_are_a_little_smaller)
     cr_expect_eq(pool_serves(40 * MIB), 0);
     cr_expect_eq(pool_serves(72 * MIB), 1);
     cr_expect_eq(cw_usage_excess(0), 8 * MIB);
+}
+
+/* The record of a site that is new cannot be had. */
+PoolTest(pool, without_memory_for_a_site_the_block_stays_idle_and_exceeds_nothing)
+{
+    struct cw_live_table *sites = &core_arena->table[CW_TABLE_SITE];
+    uint32_t count;
+
+    pool_get(10 * GIB); /* what is idle is little beside it */
+    pool_put(pool_get(36 * MIB));
+    cw_tag_enter(cw_tag_name(0, "new"));
+    count = atomic_exchange(&sites->count, UINT32_MAX);
+    cr_expect_not(pool_serves(34 * MIB));
+    atomic_store(&sites->count, count);
+    cr_expect_eq(cw_usage_excess(0), 0u);
+    cr_expect(pool_serves(34 * MIB));
 }
 
 PoolTest(pool, a_block_of_less_than_the_least_size_goes_to_the_driver)
