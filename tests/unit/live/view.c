@@ -313,6 +313,27 @@ Test(view, counters_that_were_read_torn_do_not_wrap)
     cr_expect_eq(sums.live_bytes, 0u);
 }
 
+Test(view, sums_are_those_of_all_threads_on_the_device)
+{
+    struct cw_live_header *header = (struct cw_live_header *)bytes;
+    struct cw_live_site site = {.allocs = 9, .frees = 3, .far_frees = 2};
+    struct cw_site_sums sums;
+    struct cw_view view;
+
+    for (unsigned i = 0; i < 2; i++) {
+        header->device[i].live_bytes = 1000 + i;
+        header->slot[i + 1].device = i;
+        header->slot[i + 1].slack_live = 100 * (i + 1);
+    }
+    header->live_bytes = 2001;
+    cr_assert_eq(cw_view_open(&view, bytes, size), 0);
+    cr_expect_eq(cw_view_device_live(&view, 0).live, 900u);
+    cr_expect_eq(cw_view_device_live(&view, 1).live, 801u);
+    cr_expect_eq(cw_view_live(&view), 1701u);
+    cw_view_site_sums(&site, &sums);
+    cr_expect(sums.frees == 5 && sums.live_blocks == 4);
+}
+
 Test(view, kinds_have_names_and_strangers_have_a_word)
 {
     for (unsigned kind = 0; kind < CW_KIND_COUNT; kind++) {

@@ -236,6 +236,15 @@ Test(estimate, weights_take_what_their_files_take)
     }
 }
 
+Test(estimate, numbers_take_whole_bytes)
+{
+    const struct cw_number_format *format = cw_number_format_find("mxfp4"); /* 4.25 bits */
+
+    cr_expect_eq(cw_number_format_bytes(format, 1), 1u);
+    cr_expect_eq(cw_number_format_bytes(format, 31), 17u);
+    cr_expect_eq(cw_number_format_bytes(format, 32), 17u);
+}
+
 /* Bytes of a token in all layers: 70.272 KB of DeepSeek-V3, beside 327.680 and 516.096 KB of
  * models with grouped queries (arXiv 2505.09343, table 1); 320 KiB of Llama 3 70B. */
 Test(estimate, the_cache_takes_what_was_published)
