@@ -79,6 +79,8 @@ Test(blocks, that_are_not_live_are_not_found)
         API_FAILS(CUWARDEN_NOT_FOUND, "no live block begins at 0x",
                   cw_api_block_name(at(rows[i]), "name"));
     }
+    core_put(core_site("cuIpcOpenMemHandle", CW_KIND_IPC, 0), 0x7000, 512); /* another process's */
+    API_FAILS(CUWARDEN_NOT_FOUND, "", cw_api_block_find(at(0x7000), &block, sizeof(block)));
     cr_expect_eq(block.bytes, 7);
     API_FAILS(CUWARDEN_INVALID, "is NULL", cw_api_block_name(at(key), NULL));
 }

@@ -8,6 +8,7 @@
 #include "api/stats.h"
 #include "api/tags.h"
 #include "api_fixture.h"
+#include "core/device/driver_pool.h"
 #include "core/limits/limit.h"
 #include "core/process/gate.h"
 
@@ -138,11 +139,18 @@ Test(control, trims_by_ways_that_there_are)
 {
     uint64_t bytes = 7;
 
+    cr_expect_eq(stats(0, NULL).efficiency, 1); /* of nothing */
     pool_churn(4, MIB);
+    fake_driver.pool_spare = MIB;
+    cw_driver_pool_used(0);
     API_FAILS(CUWARDEN_INVALID, "no way 3 to trim", cw_api_trim(0, 3, &bytes));
     API_FAILS(CUWARDEN_INVALID, "no way -1 to trim", cw_api_trim(0, -1, &bytes));
     cr_expect(bytes == 7 && stats(0, NULL).idle_bytes != 0);
+    API_WORKS(cw_api_trim(0, CUWARDEN_CLEAR, NULL));
+    cr_expect_eq(fake_calls(FAKE_POOL_TRIM), 0u, "the driver's pools are its own");
+    pool_churn(4, MIB);
     API_WORKS(cw_api_trim(0, CUWARDEN_EMERGENCY, &bytes));
+    cr_expect_eq(fake_calls(FAKE_POOL_TRIM), 1u);
     cr_expect(bytes != 7 && bytes != 0 && stats(0, NULL).idle_bytes == 0);
     API_WORKS(cw_api_trim(0, CUWARDEN_SHRINK, &bytes));
     cr_expect_eq(bytes, 0);

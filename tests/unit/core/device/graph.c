@@ -168,6 +168,8 @@ CoreTest(graph, a_handle_instantiated_again_is_the_new_graph)
     cr_expect(is_live(0x2000));
     instantiate(EXEC, 0, 0); /* without memory: nothing to know of it */
     cw_graph_launched(EXEC, 6);
+    cw_graph_exec_destroyed(EXEC); /* and nothing of the older ones comes back */
+    cw_graph_launched(EXEC, 7);
     expect_live(1, 32);
 }
 
