@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread begins a capture, in the mode that the argument names, on its own default stream (or on
- * a named one: "named") and ends without ending it. The program goes on; says every return code. */
+ * a named one: "named") and ends without ending it; or a capture ends that a call has made invalid
+ * ("invalid"). The program goes on; says every return code. */
 #include "victim.h"
 #include "in_thread.h"
 
@@ -19,6 +20,18 @@ static void *leave_a_capture(void *argument)
     MUST(cuStreamBeginCapture(stream, mode));
     MUST(cuMemsetD8Async(before, 7, 4096, stream));
     return argument;
+}
+
+static void spoil_a_capture(void)
+{
+    CUdeviceptr block;
+    CUgraph graph;
+
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    say("cuMemAlloc %d", (int)cuMemAlloc(&block, 4096));
+    say("cuStreamEndCapture %d", (int)cuStreamEndCapture(stream, &graph));
+    stream = CU_STREAM_PER_THREAD;
 }
 
 static void use_memory(const char *when)
@@ -44,7 +57,10 @@ int main(int argc, char **argv)
         mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     else if (strcmp(word, "named") == 0)
         MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    in_thread(leave_a_capture, NULL);
+    if (strcmp(word, "invalid") == 0)
+        spoil_a_capture();
+    else
+        in_thread(leave_a_capture, NULL);
     use_memory("after the thread");
     if (stream != CU_STREAM_PER_THREAD) {
         MUST(cuStreamEndCapture(stream, &graph));
