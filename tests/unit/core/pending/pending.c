@@ -8,6 +8,8 @@
 
 #include "base/compiler.h"
 #include "core/control/lifecycle.h"
+#include "core/pending/lane.h"
+#include "core/pending/waiting.h"
 #include "core/process/gate.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
@@ -429,6 +431,20 @@ static void leave_everywhere(void)
     cw_pending_close(1);            /* in the list, recorded */
     run_threads(1, free_in_thread); /* in the list, not recorded */
     pool_free_with_work(PROBE);     /* open */
+}
+
+PoolTest(pending, what_comes_while_the_context_closes_is_in_no_list)
+{
+    struct cw_batch *batch;
+
+    pool_free_with_work(PROBE);
+    batch = cw_lane_detach_open(owner, 0);
+    cw_lane_unhold(batch);
+    cw_pool_context_close(owner);
+    cw_waiting_push(batch, 0);
+    cr_expect(cw_pending_bytes(0) == 0 && owner->listed[0] == 0);
+    cw_waiting_add(owner, cw_pool_context_reopen(owner));
+    cr_expect(cw_pending_bytes(0) == PROBE && owner->listed[0] == PROBE);
 }
 
 PoolTest(pending, nothing_waits_for_a_destroyed_context)

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "core/account/usage.h"
 #include "core/limits/demand.h"
 #include "core/reclaim/sweep.h"
 #include "pool_fixture.h"
@@ -51,10 +52,12 @@ PoolTest(prewarm, prewarmed_blocks_stay_as_long_as_any)
 PoolTest(prewarm, prewarm_stops_when_the_driver_has_no_memory)
 {
     cr_assert_eq(cw_batches_parse("1M:3", &core_options()->prewarm), 0);
+    cr_assert_eq(cw_sizes_parse("8M", 0, &core_options()->limit), 0);
     pool_start(CW_FREE_STRICT);
     fake_driver.fails[FAKE_BLOCK_ALLOC] = 1;
     cr_expect_eq(pool_serves(1 * MIB), 0);
     cr_expect_eq(fake_calls(FAKE_BLOCK_ALLOC), 1u);
+    cr_expect(core_held(0) == 0 && cw_usage_in_flight(0) == 0, "and of the limit keeps nothing");
 }
 
 /* They are wanted, whatever the program has live. */

@@ -10,6 +10,7 @@
 #include "core/device/device.h"
 #include "core/process/due.h"
 #include "core/cache/retention.h"
+#include "core/cache/thread_cache.h"
 #include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
 #include "core/reclaim/sweep.h"
@@ -130,6 +131,18 @@ PoolTest(sweep, a_sweep_is_made_at_its_time_and_once)
     fake_driver.now_ns++;
     cw_sweep_serve();
     cr_expect_eq(cw_deadlines.demand_ns, next + cw_sweep_interval());
+}
+
+/* A thread gives up what it has not used since the last sweep. */
+PoolTest(sweep, sweeps_that_were_missed_are_made_up_for_in_threads_too)
+{
+    pool_churn(4, 4 * KIB);
+    pass_tenths(1);
+    cr_expect(cw_thread_cache_has(cw_pool_here(CW_POOL_DEVICE), cw_size_class_up(4 * KIB)));
+    pool_churn(4, 4 * KIB);
+    fake_driver.now_ns += 2 * cw_sweep_interval();
+    cw_sweep_serve();
+    cr_expect_not(cw_thread_cache_has(cw_pool_here(CW_POOL_DEVICE), cw_size_class_up(4 * KIB)));
 }
 
 PoolTest(sweep, an_allocation_after_its_time_makes_a_sweep_due)
