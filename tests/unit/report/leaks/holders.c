@@ -69,6 +69,15 @@ Test(holders, what_is_counted_nowhere_or_elsewhere_is_left_out)
     cr_expect(holder[0].bytes == 400 && holder[1].bytes == 300);
 }
 
+Test(holders, of_as_much_come_in_the_order_of_their_sites)
+{
+    for (uint32_t i = 0; i < 2 * CW_OOM_HOLDERS; i++)
+        add(1 + i * 7919, "cudaMalloc", CW_KIND_DEVICE, 0, 100, 1);
+    cr_assert_eq(find(0), CW_OOM_HOLDERS);
+    for (unsigned i = 1; i < CW_OOM_HOLDERS; i++)
+        cr_expect_eq(holder[i].site, holder[i - 1].site + 1);
+}
+
 static int is_larger(const void *a, const void *b)
 {
     const uint64_t *left = a, *right = b;
