@@ -413,14 +413,14 @@ static void add_trouble(void)
     struct cw_live_event *event;
 
     for (unsigned i = 0; i < 5; i++) {
-        char name[] = "leak0";
+        char name[] = {'l', 'e', 'a', 'k', (char)('0' + i), '\0'};
 
-        name[4] = (char)('0' + i);
         fixture_alloc(site_at(name, 3, "cuMemAlloc"), (i + 1) * MIB, 1, FIXTURE_MS);
     }
     fixture_event(CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_FOREIGN;
     fixture_event(CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_DOUBLE;
     fixture.arena.header->invalid_frees = 7;
+    fixture_event(CW_EVENT_OOM, greedy, 2)->bytes = GIB;
     event = fixture_event(CW_EVENT_OOM, greedy, 2);
     event->bytes = 9 * GIB;
     event->cause = CW_CAUSE_LIMIT;
