@@ -188,6 +188,25 @@ Test(top_table, says_whose_rows_they_are_where_there_are_others)
     cr_expect_str_eq(line(&large, 0, 40), "      3     root    0   6.0M large");
 }
 
+Test(top_table, times_that_are_left_are_in_the_largest_unit_that_tells_them)
+{
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {{0, " 0s "},      {99, " 99s "},        {100, " 2m "},     {5999, " 100m "},
+                 {6000, " 1.7h "}, {359999, " 100.0h "}, {360000, " 4.2d "}};
+    double before = of_large[0].oom_eta;
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(cases); i++) {
+        const char *found;
+
+        of_large[0].oom_eta = cases[i].seconds;
+        found = line(&large, 0, SIZE_MAX);
+        cr_expect(strstr(found, cases[i].text), "%s is not in %s", cases[i].text, found);
+    }
+    of_large[0].oom_eta = before;
+}
+
 /* The heading and the rows never exceed the width of the screen. */
 Test(top_table, fits_any_width)
 {
