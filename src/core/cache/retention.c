@@ -22,6 +22,9 @@
 #define LEAST_FREE (512 * MIB)
 /* Pinned memory is kept up to so much, or what POOL_MAX says for a device of this size. */
 #define HOST_MOST (1024 * MIB)
+/* Once POOL_MAX is reached one part of it in so many is cleared: a block that finds no room goes to
+ * the driver, whatever it is worth. */
+#define CLEAR_SHARE 16
 /* Where POOL_BUCKET_MAX says how many blocks of a size are kept, threads keep no larger ones. */
 #define UNCOUNTED (1 * MIB)
 
@@ -35,6 +38,7 @@ static struct {
     _Atomic uint64_t granted[CW_DEVICES];   /* to threads */
     _Atomic int watched;                    /* the background thread watches idle memory */
     _Atomic uint8_t is_off[CW_DEVICES];     /* nothing may be kept: a reason of admission */
+    _Atomic uint8_t was_full[CW_DEVICES];   /* POOL_MAX kept a block out, room is to be made */
 } self;
 
 static uint64_t load(const _Atomic uint64_t *value)
@@ -64,6 +68,7 @@ void cw_retention_init(const struct cw_options *options)
         store(&self.most_idle[i], 0);
         store(&self.granted[i], 0);
         atomic_store(&self.is_off[i], 0);
+        atomic_store(&self.was_full[i], 0);
         atomic_store(&cw_retention_wanted[i], 0);
         set_off((uint8_t)i, options->pool_bucket_max == 0);
     }
@@ -144,15 +149,39 @@ uint64_t cw_retention_excess(uint8_t device)
     return counted > most ? counted - most : 0;
 }
 
+uint64_t cw_retention_surplus(uint8_t device)
+{
+    uint64_t counted, most;
+
+    if (CW_LIKELY(!atomic_load_explicit(&self.was_full[device], memory_order_relaxed)))
+        return 0;
+    counted = cw_retention_counted(device);
+    most = most_idle(device);
+    most -= most / CLEAR_SHARE;
+    if (counted > most)
+        return counted - most;
+    atomic_store_explicit(&self.was_full[device], 0, memory_order_relaxed);
+    return 0;
+}
+
 int cw_retention_is_exceeded(uint8_t device)
 {
     return cw_idle_bytes(device) > most_idle(device);
 }
 
+static int is_within_most(uint8_t device, uint64_t bytes)
+{
+    if (CW_LIKELY(cw_retention_counted(device) + bytes <= most_idle(device)))
+        return 1;
+    atomic_store_explicit(&self.was_full[device], 1, memory_order_relaxed);
+    cw_reclaim_due_set(device, CW_RECLAIM_CAP);
+    return 0;
+}
+
 static int may_keep(uint8_t device, uint64_t bytes)
 {
-    return cw_pressure_level(device) != CW_LEVEL_CRITICAL &&
-           cw_retention_counted(device) + bytes <= most_idle(device) && leaves_enough_free(device);
+    return cw_pressure_level(device) != CW_LEVEL_CRITICAL && is_within_most(device, bytes) &&
+           leaves_enough_free(device);
 }
 
 static int is_by_count(void)

@@ -28,6 +28,9 @@ void cw_retention_set_most(uint8_t device, uint64_t bytes);
  * threads, where nothing counts as kept: some microseconds' work. */
 uint64_t cw_retention_excess(uint8_t device);
 int cw_retention_is_exceeded(uint8_t device);
+/* Bytes to give back so that some room is left below POOL_MAX, which has kept a block out: the
+ * blocks that are worth least go (CW_RECLAIM_CAP). */
+uint64_t cw_retention_surplus(uint8_t device);
 
 /* 1 if one more block of this size may lie idle. The second: a bucket would have more than
  * POOL_BUCKET_MAX with it. */

@@ -10,10 +10,9 @@
 #include "core/process/session.h"
 #include "core/account/usage.h"
 
-/* So many 64ths of the live peak may be held beyond it, and half of that, or nothing, where memory
- * is short: a little less than a quarter, so that at most a fifth of the held bytes lies idle at
- * the peaks. In a study of ten programs' traces (tests/bench/traces) that gives 95 % of the hits of
- * an unbounded cache, if the released blocks are chosen well (core/reclaim/reclaim_turn.c). */
+/* From level MEDIUM on, so many 64ths of the live peak may be held beyond it, and from HIGH on
+ * nothing: a little less than a quarter, so that at most a fifth of the held bytes lies idle at the
+ * peaks. What goes is chosen in core/reclaim/reclaim_turn.c. */
 #define SPARE_64THS     15
 #define MORE_THAN_SHARE ((uint64_t)47 << 20)
 
@@ -91,20 +90,16 @@ static uint64_t spare_for(uint64_t live)
 
 static uint64_t cap_by_demand(uint8_t device)
 {
-    enum cw_level level = device < CW_MAX_DEVICES ? cw_pressure_level(device) : CW_LEVEL_LOW;
-    uint64_t live;
+    uint64_t live, roomy;
 
-    if (self.options->pool_bucket_max != CW_COUNT_AUTO)
+    /* POOL_MAX alone bounds pinned memory, which has no level. */
+    if (self.options->pool_bucket_max != CW_COUNT_AUTO || device >= CW_MAX_DEVICES)
         return UINT64_MAX;
+    roomy = cw_pressure_most_at_low(device);
     live = cw_demand_live(device);
-    switch (level) {
-    case CW_LEVEL_LOW:
-        return live + spare_for(live);
-    case CW_LEVEL_MEDIUM:
-        return live + spare_for(live) / 2;
-    default:
-        return live;
-    }
+    if (cw_pressure_level(device) < CW_LEVEL_HIGH)
+        live += spare_for(live);
+    return live > roomy ? live : roomy;
 }
 
 uint64_t cw_demand_cap(uint8_t device)

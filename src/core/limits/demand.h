@@ -30,9 +30,10 @@ void cw_demand_note(uint8_t device, uint64_t more);
 /* The most that was live on the device within the window. */
 uint64_t cw_demand_live(uint8_t device);
 
-/* What the process may hold on the device (CW_DEVICE_HOST: of pinned memory), idle memory included,
- * and at most what its bounds allow (core/limits/bound.h); UINT64_MAX: as much as it likes,
- * POOL_BUCKET_MAX says what is kept. */
+/* What the process may hold on the device, idle memory included: while the device has room, all
+ * that leaves the level LOW (idle memory harms nobody there, and a miss costs the driver's time);
+ * from MEDIUM on, what was live within the window and a share of it; and at most what its bounds
+ * allow (core/limits/bound.h). UINT64_MAX: POOL_MAX or POOL_BUCKET_MAX alone says what is kept. */
 uint64_t cw_demand_cap(uint8_t device);
 
 /* So many bytes were taken ahead of any request: they may be held, whatever is live. */

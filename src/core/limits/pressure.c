@@ -282,6 +282,27 @@ uint64_t cw_pressure_excess(uint8_t device)
     return most;
 }
 
+uint64_t cw_pressure_most_at_low(uint8_t device)
+{
+    uint64_t most = UINT64_MAX;
+    struct use use;
+
+    if (cw_pressure_level(device) != CW_LEVEL_LOW)
+        return 0;
+    use = use_of(device);
+    for (unsigned i = 0; i < PARTS; i++) {
+        uint64_t whole = use.part[i].whole;
+        uint64_t aim = (uint64_t)((unsigned __int128)whole * begins_at(CW_LEVEL_MEDIUM) / WHOLE);
+        uint64_t there = use.held + aim;
+
+        if (whole == 0)
+            continue;
+        there = there > use.part[i].used ? there - use.part[i].used : 0;
+        most = there < most ? there : most;
+    }
+    return most;
+}
+
 void cw_pressure_relieved(uint8_t device, uint64_t bytes)
 {
     uint32_t event = atomic_load(&cw_device_at(device)->memory.last_change);

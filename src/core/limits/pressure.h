@@ -57,6 +57,9 @@ int cw_pressure_is_of_device(uint8_t device);
 /* Bytes to give back so that the level falls below HIGH, by each share; 0: it is below. */
 uint64_t cw_pressure_excess(uint8_t device);
 
+/* Bytes that this process may hold while the level stays LOW, by each share; 0: it has risen. */
+uint64_t cw_pressure_most_at_low(uint8_t device);
+
 /* An idle block was given back because of the level: the event that changed it says how much. */
 void cw_pressure_relieved(uint8_t device, uint64_t bytes);
 

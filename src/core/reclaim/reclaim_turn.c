@@ -210,11 +210,6 @@ static int drop_beyond_cap_with(uint8_t device, uint64_t more, struct turn *turn
     return 1;
 }
 
-static int drop_beyond_cap(uint8_t device, struct turn *turn)
-{
-    return drop_beyond_cap_with(device, 0, turn);
-}
-
 static int drop_while(uint64_t (*excess)(uint8_t device), enum cw_release why, uint8_t device,
                       struct turn *turn)
 {
@@ -227,6 +222,12 @@ static int drop_while(uint64_t (*excess)(uint8_t device), enum cw_release why, u
             return 0;
     }
     return 1;
+}
+
+static int drop_beyond_cap(uint8_t device, struct turn *turn)
+{
+    return drop_beyond_cap_with(device, 0, turn) &&
+           drop_while(cw_retention_surplus, CW_RELEASE_FULL, device, turn);
 }
 
 static int drop_for_level(uint8_t device, struct turn *turn)

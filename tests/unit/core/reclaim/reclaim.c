@@ -7,6 +7,7 @@
 
 #include "ask_fixture.h"
 #include "core/limits/demand.h"
+#include "core/cache/retention.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
 #include "core/limits/pressure.h"
@@ -181,13 +182,43 @@ static void grow_to(uint64_t bytes)
         churn(4, at);
 }
 
-PoolTest(cap, a_program_that_grows_holds_little_more_than_it_needs)
+/* Demand decides once others leave little room. */
+static void start_by_demand(void)
 {
     ask_start_keeping(CW_COUNT_AUTO);
-    grow_to(400 * MIB);
+    use(60);
+}
+
+PoolTest(cap, while_there_is_room_what_was_used_lately_stays)
+{
+    ask_start_keeping(CW_COUNT_AUTO);
+    churn(4, 40 * MIB);
+    churn(4, 80 * MIB);
+    churn(4, 160 * MIB);
     work_off();
-    cr_expect_leq(core_held(0), 4 * 400 * MIB * 5 / 4);
-    cr_expect_eq(cw_demand_live(0), 4 * 400 * MIB);
+    cr_expect_eq(core_held(0), 4 * (40 + 80 + 160) * MIB);
+}
+
+PoolTest(cap, a_program_that_grows_holds_little_more_than_it_needs)
+{
+    start_by_demand();
+    grow_to(200 * MIB);
+    work_off();
+    cr_expect_leq(core_held(0), 4 * 200 * MIB * 5 / 4);
+    cr_expect_eq(cw_demand_live(0), 4 * 200 * MIB);
+}
+
+/* The block for which there was no room goes to the driver, and makes room for those after it. */
+PoolTest(cap, at_pool_max_what_is_worth_least_makes_room)
+{
+    ask_start_keeping(CW_COUNT_AUTO);
+    cw_retention_set_most(0, 800 * MIB);
+    churn(1, 400 * MIB);
+    fake_driver.now_ns += 1000 * FAKE_MS;
+    churn(5, 100 * MIB);
+    work_off();
+    cr_expect_eq(idle_of(400 * MIB), 0);
+    cr_expect_eq(idle_of(100 * MIB), 4);
 }
 
 /* Its kernel may wait for what the program does next. */
@@ -196,7 +227,7 @@ PoolTest(cap, nothing_is_given_back_inside_an_allocation_while_the_context_works
     uint64_t before;
     unsigned frees;
 
-    ask_start_keeping(CW_COUNT_AUTO);
+    start_by_demand();
     churn(10, 100 * MIB);
     fake_submit(FIRST_CONTEXT);
     frees = fake_driver.calls[FAKE_BLOCK_FREE];
@@ -212,7 +243,7 @@ PoolTest(cap, nothing_is_given_back_inside_an_allocation_while_the_context_works
 
 PoolTest(cap, inside_an_allocation_as_much_goes_as_the_request_makes_too_much)
 {
-    ask_start_keeping(CW_COUNT_AUTO);
+    start_by_demand();
     churn(10, 100 * MIB);
     pool_get(400 * MIB);
     cr_expect_leq(core_held(0), cw_demand_cap(0));
@@ -224,7 +255,7 @@ PoolTest(cap, an_allocation_in_a_capture_gives_nothing_back)
 {
     struct cw_pool *pool;
 
-    ask_start_keeping(CW_COUNT_AUTO);
+    start_by_demand();
     churn(10, 100 * MIB);
     pool = cw_pool_here(CW_POOL_DEVICE);
     cw_gate_close(CW_GATE_CAPTURE);
@@ -236,7 +267,7 @@ PoolTest(cap, an_allocation_in_a_capture_gives_nothing_back)
 PoolTest(cap, without_events_an_allocation_gives_nothing_back)
 {
     fake_driver.has_no_context_events = 1;
-    ask_start_keeping(CW_COUNT_AUTO);
+    start_by_demand();
     churn(10, 100 * MIB);
     pool_get(400 * MIB);
     cr_expect_eq(core_held(0), 1400 * MIB);

@@ -78,22 +78,6 @@ PoolTest(sweep, is_by_device)
 
 /* ---- the cap ---- */
 
-PoolTest(sweep, a_little_less_than_a_quarter_more_may_be_held)
-{
-    pool_churn(10, 100 * MIB);
-    cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15);
-}
-
-PoolTest(sweep, of_a_small_program_at_least_32_mib_or_so)
-{
-    cr_expect_eq(cw_demand_cap(0), 32 * MIB);
-    pool_churn(1, 64 * MIB);
-    cr_expect_eq(cw_demand_cap(0), 64 * MIB + 32 * MIB);
-    pool_churn(1, 100 * MIB);
-    cr_expect_geq(cw_demand_cap(0), 100 * MIB + 100 * MIB / 64 * 15);
-    cr_expect_leq(cw_demand_cap(0), 100 * MIB + 32 * MIB);
-}
-
 static void use(uint64_t percent)
 {
     fake_driver.others = percent * (ASK_TOTAL / 100) - fake_driver.taken_bytes;
@@ -101,13 +85,40 @@ static void use(uint64_t percent)
     cw_device_sample(0);
 }
 
-PoolTest(sweep, less_may_be_held_where_memory_is_short)
+PoolTest(sweep, while_there_is_room_all_may_be_held)
+{
+    pool_churn(10, 100 * MIB);
+    cr_expect_eq(cw_demand_cap(0), ASK_TOTAL / 100 * 60);
+    use(30); /* 20 of it others' */
+    cr_expect_eq(cw_demand_cap(0), ASK_TOTAL / 100 * 40);
+}
+
+PoolTest(sweep, from_medium_on_a_little_less_than_a_quarter_more_may_be_held)
 {
     pool_churn(10, 100 * MIB);
     use(60);
-    cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15 / 2);
+    cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15);
     use(80);
     cr_expect_eq(cw_demand_cap(0), 1000 * MIB);
+}
+
+/* The level is as old as the last sample, but what is held is known. */
+PoolTest(sweep, a_level_that_is_out_of_date_lets_no_more_be_held)
+{
+    use(50);
+    pool_churn(12, 100 * MIB);
+    cr_expect_eq(cw_demand_cap(0), 1200 * MIB + 1200 * MIB / 64 * 15);
+}
+
+PoolTest(sweep, of_a_small_program_at_least_32_mib_or_so)
+{
+    use(60);
+    cr_expect_eq(cw_demand_cap(0), 32 * MIB);
+    pool_churn(1, 64 * MIB);
+    cr_expect_eq(cw_demand_cap(0), 64 * MIB + 32 * MIB);
+    pool_churn(1, 100 * MIB);
+    cr_expect_geq(cw_demand_cap(0), 100 * MIB + 100 * MIB / 64 * 15);
+    cr_expect_leq(cw_demand_cap(0), 100 * MIB + 32 * MIB);
 }
 
 Test(demand_with, with_a_number_of_blocks_there_is_no_cap)
