@@ -169,12 +169,17 @@ int cw_retention_is_exceeded(uint8_t device)
     return cw_idle_bytes(device) > most_idle(device);
 }
 
+/* A POOL_MAX that was lowered is CW_RECLAIM_MOST's, and leaves no more than it says. */
 static int is_within_most(uint8_t device, uint64_t bytes)
 {
-    if (CW_LIKELY(cw_retention_counted(device) + bytes <= most_idle(device)))
+    uint64_t counted = cw_retention_counted(device), most = most_idle(device);
+
+    if (CW_LIKELY(counted + bytes <= most))
         return 1;
-    atomic_store_explicit(&self.was_full[device], 1, memory_order_relaxed);
-    cw_reclaim_due_set(device, CW_RECLAIM_CAP);
+    if (counted <= most) {
+        atomic_store_explicit(&self.was_full[device], 1, memory_order_relaxed);
+        cw_reclaim_due_set(device, CW_RECLAIM_CAP);
+    }
     return 0;
 }
 

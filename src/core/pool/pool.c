@@ -255,7 +255,6 @@ void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exa
     out->flags |= CW_BLOCK_POOLED;
     out->class = pool->class;
     cw_bucket_miss(pool, request->bytes, given);
-    cw_retention_check(pool->device);
 }
 
 /* ---- freeing ---- */

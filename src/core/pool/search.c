@@ -19,19 +19,21 @@
 #define ALONG       4u
 #define ALONG_BYTES ((uint64_t)256 << 10)
 
-/* A few shared blocks of the request's own class become the thread's. */
-static void take_along(struct cw_pool *pool, struct cw_size_fit fit)
+/* A few shared blocks of the request's own class become the thread's: how many. */
+static uint32_t take_along(struct cw_pool *pool, struct cw_size_fit fit)
 {
     unsigned size_class = cw_size_class_up(fit.bytes);
     uint32_t count, list;
 
     if (fit.bytes > ALONG_BYTES || cw_thread_slot() == 0 ||
+        !cw_bucket_has_blocks(pool, size_class) ||
         cw_size_excess(cw_size_class_bytes(size_class), fit.bytes) > fit.excess)
-        return;
+        return 0;
     cw_retention_reclaim_begins();
     list = cw_bucket_take_some(pool, size_class, ALONG, &count);
     cw_ready_share(pool->pool_context, cw_thread_cache_refill(pool, list));
     cw_retention_reclaim_ends(0);
+    return count;
 }
 
 /* From the thread's own blocks, then from the shared ones. */
@@ -39,10 +41,8 @@ static uint32_t take_ready(struct cw_pool *pool, struct cw_size_fit fit)
 {
     uint32_t block = cw_thread_cache_take(pool, fit);
 
-    if (block == 0) {
-        take_along(pool, fit);
+    if (block == 0 && take_along(pool, fit) != 0)
         block = cw_thread_cache_take(pool, fit);
-    }
     return block != 0 ? block : cw_bucket_take(pool, fit);
 }
 

@@ -378,9 +378,11 @@ void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
     struct turn turn;
 
     cw_demand_note(device, bytes);
-    if (CW_LIKELY(!is_most && !is_beyond_cap_with(device, bytes)) ||
-        cw_retention_counted(device) == 0 || !cw_quiet_is_idle(pool->pool_context) ||
-        atomic_exchange(&self.working, 1))
+    if (cw_retention_counted(device) == 0 || (!is_most && !is_beyond_cap_with(device, bytes)))
+        return;
+    /* A later free does what this turn leaves. */
+    cw_reclaim_due_set(device, CW_RECLAIM_CAP);
+    if (!cw_quiet_is_idle(pool->pool_context) || atomic_exchange(&self.working, 1))
         return;
     if (take_turn(&turn)) {
         cw_retention_reclaim_begins();

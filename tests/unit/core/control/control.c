@@ -342,6 +342,7 @@ PoolTest(control, what_is_beyond_a_lowered_pool_max_goes_once_the_device_is_done
     finish();
     pool_put(small[19]);
     cr_expect_eq(pool_sums().idle_bytes, 200 * MIB);
+    cw_reclaim_work();
     cr_expect_not(cw_reclaim_is_due());
 }
 
