@@ -42,16 +42,15 @@ struct CW_ALIGNED_LINE cw_pool_context {
     uint32_t context;
     uint8_t device;
     _Atomic uint8_t warmed; /* blocks of PREWARM were taken */
-    _Atomic uint8_t busy;   /* core/pending/patience.h has what concerns it, and `spare` */
+    _Atomic uint8_t busy;   /* core/pending/patience.h has what concerns it */
     _Atomic uint8_t failed; /* a request met a batch whose events fail: cw_pending_give_up */
     _Atomic uint32_t state; /* enum cw_pool_context_state */
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
-    _Atomic uint64_t busy_since;            /* ticket: later frees were beside that work */
-    CW_ALIGNED_LINE _Atomic uint64_t spare; /* an event not in use, or 0 */
-    _Atomic uint64_t unwaited[2]; /* the largest block that the driver freed without a wait: of the
-                                     device, pinned */
+    _Atomic uint64_t busy_since; /* ticket: later frees were beside that work */
+    /* The largest block that the driver freed without a wait: of the device, pinned. */
+    CW_ALIGNED_LINE _Atomic uint64_t unwaited[2];
     _Atomic uint32_t in_hand;     /* batches of it that are in a thread's hands now */
     _Atomic uint32_t freeing;     /* threads that are releasing a block of it now */
     _Atomic uint32_t inside;      /* and threads in any free by the driver of a block of it */

@@ -176,7 +176,7 @@ static int is_within_most(uint8_t device, uint64_t bytes)
 
     if (CW_LIKELY(counted + bytes <= most))
         return 1;
-    if (counted <= most) {
+    if (counted <= most && bytes <= most) {
         atomic_store_explicit(&self.was_full[device], 1, memory_order_relaxed);
         cw_reclaim_due_set(device, CW_RECLAIM_CAP);
     }

@@ -3,6 +3,7 @@
 #include "core/pending/patience.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/lock.h"
 #include "base/log.h"
@@ -19,9 +20,18 @@ enum { NOT_BUSY, BUSY, BUSY_AND_SAID };
 
 _Atomic uint32_t cw_patience_busy;
 
+/* An event that a thread's last wait has left, and the context that it is of: the owner of the slot
+ * alone reads and writes it, so that threads that free beside each other write to no common line.
+ * That of a context that has ended went with it, and is dropped when it is put aside. */
+static struct CW_ALIGNED_LINE kept_event {
+    struct cw_pool_context *of;
+    uint64_t event; /* 0: none */
+} kept[CW_SLOTS];
+
 void cw_patience_reset(void)
 {
     atomic_store(&cw_patience_busy, 0);
+    memset(kept, 0, sizeof(kept));
 }
 
 static struct cw_live_pool *counters(const struct cw_pool_context *pool_context)
@@ -86,19 +96,29 @@ void cw_patience_refused(const struct cw_pool_context *pool_context)
 
 /* ---- waiting ---- */
 
-/* One event lies ready outside of the lock. Inside the gate, as the next. */
-static CW_INLINE uint64_t take_event(struct cw_pool_context *pool_context)
+/* Inside the gate, as the next. */
+static CW_INLINE uint64_t take_event(struct cw_pool_context *pool_context, struct kept_event *own)
 {
-    uint64_t event = atomic_exchange_explicit(&pool_context->spare, 0, memory_order_acquire);
+    uint64_t event = own->event;
 
-    return CW_LIKELY(event != 0) ? event : cw_pool_context_acquire_event(pool_context);
+    if (CW_UNLIKELY(own->of != pool_context || event == 0))
+        return cw_pool_context_acquire_event(pool_context);
+    own->event = 0;
+    return event;
 }
 
-static CW_INLINE void put_event(struct cw_pool_context *pool_context, uint64_t event)
+/* Slot 0 is of many threads: nothing is kept there. */
+static CW_NOINLINE void put_event(struct cw_pool_context *pool_context, uint64_t event)
 {
-    event = atomic_exchange_explicit(&pool_context->spare, event, memory_order_release);
-    if (CW_UNLIKELY(event != 0))
+    struct kept_event *own = &kept[cw_thread_slot()];
+
+    if (own == kept) {
         cw_pool_context_release_event(pool_context, event);
+        return;
+    }
+    if (own->event != 0)
+        cw_pool_context_release_event(own->of, own->event);
+    *own = (struct kept_event){.of = pool_context, .event = event};
 }
 
 /* Past the gate, once: the event was recorded outside of a capture. */
@@ -123,6 +143,7 @@ static enum cw_patience ask(struct cw_pool_context *pool_context, uint64_t event
 static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, int is_moving,
                                         uint32_t beside, uint64_t *out_event, int *out_code)
 {
+    struct kept_event *own = &kept[cw_thread_slot()];
     int passed = CW_EVENT_REFUSED, is_refused = 0;
 
     *out_event = 0;
@@ -137,12 +158,15 @@ static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, in
         cw_gate_leave();
         return CW_PATIENCE_BUSY;
     }
-    *out_event = take_event(pool_context);
+    *out_event = take_event(pool_context, own);
     if (CW_LIKELY(*out_event != 0))
         *out_code = cw_session.ops->context_poll(cw_context_name(pool_context->record), *out_event,
                                                  &passed);
     if (CW_LIKELY(*out_event != 0 && passed != 0)) {
-        put_event(pool_context, *out_event);
+        if (CW_LIKELY(own->of == pool_context && own->event == 0))
+            own->event = *out_event;
+        else
+            put_event(pool_context, *out_event);
         is_refused = passed == CW_EVENT_REFUSED && *out_code == 0;
         *out_event = 0;
     }
