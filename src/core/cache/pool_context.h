@@ -51,12 +51,12 @@ struct CW_ALIGNED_LINE cw_pool_context {
     _Atomic uint64_t busy_since; /* ticket: later frees were beside that work */
     /* The largest block that the driver freed without a wait: of the device, pinned. */
     CW_ALIGNED_LINE _Atomic uint64_t unwaited[2];
-    _Atomic uint32_t in_hand;     /* batches of it that are in a thread's hands now */
-    _Atomic uint32_t freeing;     /* threads that are releasing a block of it now */
-    _Atomic uint32_t inside;      /* and threads in any free by the driver of a block of it */
-    _Atomic uint32_t passed;      /* how many of these have come back and freed it */
-    _Atomic uint64_t listed[2];   /* bytes in the batches below: of the device, pinned */
-    _Atomic uint64_t stood_back;  /* when the last time began for frees to stand back */
+    _Atomic uint32_t in_hand;    /* batches of it that are in a thread's hands now */
+    _Atomic uint32_t freeing;    /* threads that are releasing a block of it now */
+    _Atomic uint32_t inside;     /* and threads in any free by the driver of a block of it */
+    _Atomic uint32_t passed;     /* how many of these have come back and freed it */
+    _Atomic uint64_t listed[2];  /* bytes in the batches below: of the device, pinned */
+    _Atomic uint64_t stood_back; /* when the last time began for frees to stand back */
     /* Guarded by the lock of pool_contexts: */
     struct cw_pool_context *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
