@@ -126,12 +126,15 @@ static struct cw_torch torch = {.is_wanted = 1};
 
 static void remove_directory(void)
 {
-    cw_torch_end(&torch);
+    struct cw_torch ended = torch;
+
+    cw_torch_end(&ended);
+    rmdir(torch.directory);
 }
 
 static void write_tensors(const struct cw_view *view, const uint8_t *bytes, size_t size)
 {
-    char path[CW_TORCH_PATH_MAX + 32];
+    char path[CW_PLACE_MAX + 32];
     FILE *file;
 
     if (torch.directory[0] == '\0') {
