@@ -6,10 +6,10 @@
 # What the contestants are called, and how the library is set for those that are it.
 declare -A label=([plain]='plain' [cub]='CUB' [torch]='PyTorch' [rmm]='RMM' [off]='MODE=off'
   [track]='MODE=track' [none]='STACKS=off' [caller]='STACKS=caller' [full]='STACKS=full'
-  [deferred]='FREE_SYNC=deferred' [limited]='LIMIT and MIN_FREE')
+  [deferred]='FREE_SYNC=deferred' [limited]='LIMIT and MIN_FREE' [before]='before')
 declare -A setting=([off]='MODE=off' [track]='MODE=track STACKS=off'
   [none]="MODE=$mode STACKS=off" [caller]="MODE=$mode STACKS=caller" [full]="MODE=$mode STACKS=full"
-  [deferred]="MODE=$mode STACKS=off FREE_SYNC=deferred"
+  [deferred]="MODE=$mode STACKS=off FREE_SYNC=deferred" [before]="MODE=$mode STACKS=off"
   [limited]="MODE=$mode STACKS=off LIMIT=64G MIN_FREE=1G")
 
 # The other allocators. CUB keeps blocks of up to 2 GiB and no larger ones.
@@ -83,6 +83,7 @@ prove()
 one_run()
 {
   local contestant=$1 workload=$2 file=${program[driver]} pairs=$iters ns allocs upstream resident median word
+  local library=$library
   local -a environment=() words=()
   read -r -a words <<<"$workload"
   rm -f "$work/report" "$work/report.json"
@@ -90,6 +91,7 @@ one_run()
     plain) ;;
     cub | torch | rmm) file=${program[$contestant]} ;;
     *)
+      [ "$contestant" != before ] || library=$BEFORE
       environment=("LD_PRELOAD=$library" "CUWARDEN_REPORT=$work/report" CUWARDEN_FORMAT=both)
       for word in ${setting[$contestant]}; do
         environment+=("CUWARDEN_$word")
@@ -127,6 +129,7 @@ is_left_out()
   [ -z "${no[$1]:-}" ] || return 0
   case $1 in
     track) [ "$mode" = track ] ;;
+    before) [ -z "${BEFORE:-}" ] ;;
     deferred) [ "$mode" != pool ] ;;
     cub) [ "$(word_of bytes "$2" 0)" -gt "$cub_max" ] ;;
     *) return 1 ;;

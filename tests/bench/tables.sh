@@ -60,16 +60,16 @@ pair_row()
 pairs_table()
 {
   local threads live most=${live_list##* }
-  local -a columns=(plain "${rivals[@]}" off track none caller full) more=('over CUB' 'over PyTorch') against
+  local -a columns=(plain "${rivals[@]}" off track before none caller full) more=('over CUB' 'over PyTorch') against
   echo "Pairs of 4 KiB, ns; STACKS is for MODE=$mode; over CUB, over PyTorch: STACKS=off."
   echo
   heading threads '   live' frees
   for threads in $threads_list; do
-    pair_row "$threads" 0 last plain "${rivals[@]}" off track none caller full
+    pair_row "$threads" 0 last plain "${rivals[@]}" off track before none caller full
     for live in $live_list; do
       against=(cub)
       [ "$live" != "$most" ] || against=("${rivals[@]}")
-      [ "$live" = 0 ] || pair_row "$threads" "$live" last plain "${against[@]}" off track none caller
+      [ "$live" = 0 ] || pair_row "$threads" "$live" last plain "${against[@]}" off track before none caller
     done
     [ "$live_max" = 0 ] || pair_row "$threads" "$live_max" last plain cub none
   done
@@ -83,13 +83,13 @@ pairs_table()
 sizes_table()
 {
   local size
-  local -a columns=(plain "${rivals[@]}" none deferred) more=('over CUB' 'over PyTorch')
+  local -a columns=(plain "${rivals[@]}" before none deferred) more=('over CUB' 'over PyTorch')
   echo "Pairs by size with MODE=$mode, STACKS=off, one thread, ns. CUB keeps no block above 2 GiB."
   echo
   heading '     size'
   for size in $sizes; do
     printf '| %9s |' "$(numfmt --to=iec-i --suffix=B "$size" | sed -E 's/([KMGT]?i?B)$/ \1/')"
-    row "pattern=last bytes=$size" plain "${rivals[@]}" none deferred
+    row "pattern=last bytes=$size" plain "${rivals[@]}" before none deferred
   done
 }
 
@@ -149,8 +149,8 @@ mix_table()
   echo '|---|---|---|---|---|---|---|---|'
   for mix in $mixes; do
     workload="pattern=mix low=${mix%:*} high=${mix#*:}"
-    measure "$workload" plain "${rivals[@]}" none
-    for contestant in plain "${rivals[@]}" none; do
+    measure "$workload" plain "${rivals[@]}" before none
+    for contestant in plain "${rivals[@]}" before none; do
       [ -n "${best[$contestant $workload]:-}" ] || continue
       read -r upstream _ _ hits efficiency fragmentation <<<"${others[$contestant $workload]}"
       name=${label[$contestant]}

@@ -12,7 +12,7 @@ for row in pairs:
     assert ("stacks" in row) == (row["contestant"] not in ("plain", "CUB", "PyTorch", "RMM", "MODE=off")), row
 def has(**wanted):
     return any(all(row.get(key) == value for key, value in wanted.items()) for row in pairs)
-for contestant in ("plain", "STACKS=off", "FREE_SYNC=deferred"):
+for contestant in ("plain", "before", "STACKS=off", "FREE_SYNC=deferred"):
     assert has(contestant=contestant, bytes=17179869184), contestant
 for threads in (1, 2):
     for streams in (1, 2):
@@ -43,4 +43,4 @@ for name in ("a download blocks its caller so many times less", "three stages ap
 waste = default["peak_held_bytes"] - default["peak_live_bytes"]
 counted = default["fragmentation"] if waste >= 32 << 20 else 0
 assert abs(aims["traces: fragmentation, worst videos"]["figure"] - counted) < 1e-3, (aims, default)
-assert rows[0]["what"] == "machine" and rows[0]["iters"] == 400 and "PyTorch" not in rows[0]
+assert rows[0]["what"] == "machine" and rows[0]["iters"] == 400 and rows[0]["commit"] and "PyTorch" not in rows[0]
