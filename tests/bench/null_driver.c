@@ -10,7 +10,9 @@
 
 #include "null_addresses.h"
 
-#define EXPORT       __attribute__((visibility("default")))
+#ifndef EXPORT /* judge_driver.c puts its own functions in place of some of these */
+#define EXPORT __attribute__((visibility("default")))
+#endif
 #define DEVICE_BYTES ((size_t)80 << 30)
 #define PITCH        ((size_t)512)
 

@@ -180,3 +180,32 @@ traces_table()
     figure_of[${line%%=*}]=${line#*=}
   done <"$work/traces.figures"
 }
+
+# In virtual time: the same at any load.
+judge_table()
+{
+  local program variant line
+  echo "Virtual time on an H100's costs (judge_driver.c), MODE=pool, STACKS=off, a repeat: the program as it is with an"
+  echo 'allocator that costs nothing (ideal), with the driver alone, and with the pool; calls of the driver for a pair.'
+  echo
+  echo '| program | variant  |       ms | over ideal | held MiB | over live | calls | alloc | free  | id     | record | query  |'
+  echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+  for program in $judge_programs; do
+    for variant in ideal native strict deferred; do
+      line=$(judge_figures "$program" "$variant" 2>"$errors") || give_up "judge $program $variant failed"
+      awk -v program="$program" -v variant="$variant" -v json="$json" '{
+          printf "{\"what\": \"judge\", \"program\": \"%s\", \"variant\": \"%s\", \"ms\": %s, \"over_ideal\": %s, " \
+            "\"held_bytes\": %s, \"live_bytes\": %s, \"calls\": %s", program, variant, $4, $1, $5, $6, $3 >>json
+          for (i = 7; i <= NF; i++) {
+            split($i, call, "=")
+            of[call[1]] = call[2]
+            printf ", \"%s\": %s", call[1], call[2] >>json
+          }
+          print "}" >>json
+          printf "| %-7s | %-8s | %8.3f | %10s | %8.0f | %9s | %5.2f | %5.2f | %5.2f | %6.2f | %6.2f | %6.2f |\n", program, \
+            variant, $4, $1, $5 / 1048576, $2, $3, of["cuMemAlloc_v2"], of["cuMemFree_v2"], of["cuCtxGetId"], \
+            of["cuCtxRecordEvent"], of["cuEventQuery"]
+        }' <<<"$line"
+    done
+  done
+}

@@ -23,6 +23,12 @@ assert has(contestant="STACKS=off", pattern="mix", low=256, high=65536)
 assert has(contestant="STACKS=off", kind="asyncmax")
 assert sum(row["what"] == "aim" for row in rows) >= 8
 assert sum(row["what"] == "start" for row in rows) == 2
+judged = {(row["program"], row["variant"]): row for row in rows if row["what"] == "judge"}
+assert len(judged) == 16, judged.keys()
+for (program, variant), row in judged.items():
+    assert row["held_bytes"] >= row["live_bytes"] > 0 and row["ms"] > 0, row
+    assert row["over_ideal"] == 1 if variant == "ideal" else row["over_ideal"] > 1, row
+    assert ("cuCtxRecordEvent" in row) == (variant in ("strict", "deferred")), row
 traces = [row for row in rows if row["what"] == "trace"]
 assert {row["trace"] for row in traces} == {"videos"} and len({row["device_bytes"] for row in traces}) == 2
 for row in traces:
