@@ -178,8 +178,6 @@ void cw_lifecycle_give_back(void)
     cw_thread.depth = 1; /* the driver's own calls are not the program's */
     while (cw_clock_ns() < atomic_load(&cw_session.disarmed_ns) + SETTLE_NS)
         cw_lock_relax(&turns);
-    if (!cw_gate_is_open()) /* nobody sees the end of the capture that shut it */
-        cw_gate_reset();
     for (unsigned d = 0; d < CW_DEVICES; d++) {
         if (d != CW_DEVICE_HOST && cw_usage_is_used((uint8_t)d))
             cw_reclaim_rest((uint8_t)d, 1, &has_more);
