@@ -113,6 +113,7 @@ PoolTest(pool, without_memory_for_a_site_the_block_stays_idle_and_exceeds_nothin
     uint32_t count;
 
     pool_get(10 * GIB); /* what is idle is little beside it */
+    pool_settle(0);
     pool_put(pool_get(36 * MIB));
     cw_tag_enter(cw_tag_name(0, "new"));
     count = atomic_exchange(&sites->count, UINT32_MAX);

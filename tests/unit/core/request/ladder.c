@@ -534,6 +534,10 @@ PoolTest(ladder, waits_for_what_another_thread_gives_back_because_it_is_beyond_t
     start(CW_FREE_STRICT, "");
     pool_put(ask_get(900 * MIB));
     core_options()->pool_bucket_max = CW_COUNT_AUTO;
+    core_options()->pressure = (struct cw_levels){{60, 98, 99}};
+    cw_pressure_init(core_options());
+    fake_driver.now_ns += 200 * FAKE_MS;
+    cw_device_sample_now(0, 0);
     cw_demand_reset(); /* as if it had been long ago */
     run_while(trim);
 }
