@@ -88,16 +88,18 @@ aims_table()
     "PyTorch $(scaling torch), RMM $(scaling rmm)"
 }
 
-# Of the default on traces of programs, the worst of them. A mix is what no program does: its fragmentation is
-# the worst case. Less than 32 MiB held in vain is not counted as fragmentation.
+# The default on traces of programs, the worst of them: hits and efficiency on a device with room, fragmentation and hits on
+# one of 1.6 times the peak. Less than 32 MiB held in vain is not counted as fragmentation.
 trace_aims()
 {
   local worst=${figure_of[hits_in]:--}
-  aim "traces: hits of possible, worst $worst" "${figure_of[hits]:--}" at-least 0.95
+  aim "traces: hits of possible, worst $worst" "${figure_of[hits]:--}" at-least 0.995
   worst=${figure_of[efficiency_in]:--}
   aim "traces: efficiency, worst $worst" "${figure_of[efficiency]:--}" at-least 0.95
   worst=${figure_of[fragmentation_in]:--}
-  aim "traces: fragmentation, worst $worst" "${figure_of[fragmentation]:--}" at-most 0.2
+  aim "tight traces: fragmentation, worst $worst" "${figure_of[fragmentation]:--}" at-most 0.2
+  worst=${figure_of[tight_hits_in]:--}
+  aim "tight traces: hits of possible, worst $worst" "${figure_of[tight_hits]:--}" at-least 0.95
 }
 
 # What a program asks for, by include/cuwarden.

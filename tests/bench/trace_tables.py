@@ -146,12 +146,14 @@ def write_figures(results, path):
 
     hits, hits_in = worst(min, lambda large, _: large.possible or 0.0)
     efficiency, efficiency_in = worst(min, lambda large, _: large.efficiency or 0.0)
-    fragmentation, fragmentation_in = worst(max, lambda large, _: large.counted_fragmentation())
+    fragmentation, fragmentation_in = worst(max, lambda _, tight: tight.counted_fragmentation())
+    tight_hits, tight_hits_in = worst(min, lambda _, tight: tight.possible or 0.0)
     failed, failed_in = worst(max, lambda _, tight: tight.failed)
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"hits={hits:.4f}\nhits_in={hits_in}\n"
                    f"efficiency={efficiency:.4f}\nefficiency_in={efficiency_in}\n"
                    f"fragmentation={fragmentation:.4f}\nfragmentation_in={fragmentation_in}\n"
+                   f"tight_hits={tight_hits:.4f}\ntight_hits_in={tight_hits_in}\n"
                    f"failed={failed}\nfailed_in={failed_in}\n")
 
 

@@ -87,7 +87,7 @@ Test(option_presets, inference_uses_what_is_there)
 {
     PARSE("CUWARDEN_PRESET=inference");
     cr_expect_eq(options.pool_max.fallback.amount, CW_SHARE_OF_WHOLE / 10 * 9);
-    cr_expect_eq(options.pool_bucket_max, 64u);
+    cr_expect_eq(options.pool_bucket_max, CW_COUNT_AUTO);
     cr_expect_eq(options.pool_idle, UINT64_C(600000000000));
     cr_expect_arr_eq(options.pressure.percent, ((uint8_t[]){85, 93, 98}), 3);
     cr_expect_eq(options.limit.fallback.kind, CW_SIZE_NONE);
