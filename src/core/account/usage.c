@@ -15,7 +15,7 @@
 
 CW_HOT_DATA struct cw_usage_slack cw_usage_slack[CW_SLOTS];
 CW_HOT_DATA struct cw_usage_sums cw_usage_sums[CW_DEVICES];
-_Atomic uint64_t cw_usage_peak[CW_DEVICES], cw_usage_peak_taken[CW_DEVICES];
+_Atomic uint64_t cw_usage_peak[CW_DEVICES];
 _Atomic uint64_t cw_usage_most_excess[CW_DEVICES];
 
 static struct cw_arena *arena;
@@ -33,7 +33,6 @@ void cw_usage_init(struct cw_arena *in)
         cw_usage_slack[i].shown = &in->header->slot[i];
     memset(cw_usage_sums, 0, sizeof(cw_usage_sums));
     memset(cw_usage_peak, 0, sizeof(cw_usage_peak));
-    memset(cw_usage_peak_taken, 0, sizeof(cw_usage_peak_taken));
     memset(paddings, 0, sizeof(paddings));
     memset(cw_usage_most_excess, 0, sizeof(cw_usage_most_excess));
     memset(used, 0, sizeof(used));
@@ -414,20 +413,24 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
 
 void cw_usage_take_padding(uint8_t device, uint64_t padding)
 {
-    uint64_t taken = (padding != 0 ? add(&paddings[device], padding) : load(&paddings[device])) +
-                     cw_usage_held_sum(device);
-    uint64_t peak = load(&cw_usage_peak_taken[device]);
-
-    while (taken > peak &&
-           !atomic_compare_exchange_weak_explicit(&cw_usage_peak_taken[device], &peak, taken,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        continue;
+    if (padding != 0)
+        add(&paddings[device], padding);
 }
 
 void cw_usage_give_padding(uint8_t device, uint64_t padding)
 {
     if (padding != 0)
         add(&paddings[device], -padding);
+}
+
+uint64_t cw_usage_peak_taken(uint8_t device)
+{
+    uint64_t live = cw_usage_live_sum(device), held = cw_usage_held_sum(device);
+    uint64_t padding = load(&paddings[device]);
+
+    if (held > live)
+        padding = (uint64_t)((unsigned __int128)padding * live / held);
+    return load(&cw_usage_peak[device]) + padding;
 }
 
 /* ---- excess ---- */

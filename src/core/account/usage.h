@@ -59,9 +59,9 @@ static inline uint64_t cw_usage_held_sum(uint8_t device)
 
 /* The most bytes that were ever live on a device. */
 extern CW_HIDDEN _Atomic uint64_t cw_usage_peak[CW_DEVICES];
-/* The most that was ever held there, with what the driver's pages have beyond that: at least what
- * was taken of the device. */
-extern CW_HIDDEN _Atomic uint64_t cw_usage_peak_taken[CW_DEVICES];
+/* The same with what the driver's pages have beyond live blocks, about: what idle memory takes can
+ * be given back, and is not in it. */
+uint64_t cw_usage_peak_taken(uint8_t device);
 
 /* A block comes from the driver, or goes back: so much of its pages is nobody's. */
 void cw_usage_take_padding(uint8_t device, uint64_t padding);

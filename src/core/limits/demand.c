@@ -95,7 +95,8 @@ static uint64_t cap_by_demand(uint8_t device)
     /* POOL_MAX alone bounds pinned memory, which has no level. */
     if (self.options->pool_bucket_max != CW_COUNT_AUTO || device >= CW_MAX_DEVICES)
         return UINT64_MAX;
-    roomy = cw_pressure_most_at_low(device);
+    /* While nothing may be rounded (core/limits/excess.h) hardly two blocks are alike. */
+    roomy = load(&cw_usage_most_excess[device]) != 0 ? cw_pressure_most_at_low(device) : 0;
     live = cw_demand_live(device);
     if (cw_pressure_level(device) < CW_LEVEL_HIGH)
         live += spare_for(live);

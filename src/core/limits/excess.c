@@ -53,11 +53,11 @@ void cw_excess_init(void)
 /* While a program loads what it will keep, nearly each request makes a new peak. */
 static uint64_t expected_more(uint8_t device, uint64_t taken)
 {
-    uint64_t more;
+    uint64_t last = load(&growth[device].taken), more;
 
     return load(&growth[device].rises) * CW_EXCESS_LOADING >= load(&growth[device].wishes) ||
-                   __builtin_mul_overflow(taken - load(&growth[device].taken),
-                                          CW_EXCESS_LOOKS_AHEAD, &more)
+                   __builtin_mul_overflow(taken > last ? taken - last : 0, CW_EXCESS_LOOKS_AHEAD,
+                                          &more)
                ? UNKNOWN
                : more;
 }
@@ -89,7 +89,7 @@ static void count_wish(uint8_t device, uint64_t taken, int is_rise)
  * later. What was taken ahead of requests it has, whether it grows or not. */
 static uint64_t likely_peak(uint8_t device, uint64_t bytes)
 {
-    uint64_t taken = load(&cw_usage_peak_taken[device]), ahead = cw_demand_ahead(device);
+    uint64_t taken = cw_usage_peak_taken(device), ahead = cw_demand_ahead(device);
     uint64_t live = cw_usage_device(device).live + bytes, peak = load(&cw_usage_peak[device]);
 
     count_wish(device, taken, live > peak);
@@ -158,16 +158,16 @@ static void add_up(uint8_t device)
     atomic_store(&sums[device].given, given);
 }
 
-/* How much larger than `bytes` a block for them may be. */
-static uint64_t spare_of(uint8_t device, uint64_t bytes)
+/* How much larger than `bytes` a block for them may be, so that `efficient` thousandths of all
+ * bytes given were asked for. */
+static uint64_t spare_of(uint8_t device, uint64_t bytes, unsigned efficient)
 {
     uint32_t now = cw_session_tick(cw_session_now());
     unsigned __int128 most, given;
 
     if (atomic_exchange(&sums[device].tick, now) != now)
         add_up(device);
-    most =
-        ((unsigned __int128)atomic_load(&sums[device].asked) + bytes) * 1000 / CW_EXCESS_EFFICIENT;
+    most = ((unsigned __int128)atomic_load(&sums[device].asked) + bytes) * 1000 / efficient;
     given = (unsigned __int128)atomic_load(&sums[device].given) + bytes;
     return most <= given ? 0 : most - given > UINT64_MAX ? UINT64_MAX : (uint64_t)(most - given);
 }
@@ -183,9 +183,9 @@ uint64_t cw_excess_reserve_larger(uint8_t device, uint64_t bytes)
 
     if (device == CW_DEVICE_HOST || there >= most)
         return 0;
-    return cw_excess_reserve(
-        device, bytes,
-        least(least(bytes / CW_EXCESS_LARGER_SHARE, most - there), spare_of(device, bytes)));
+    return cw_excess_reserve(device, bytes,
+                             least(least(bytes / CW_EXCESS_LARGER_SHARE, most - there),
+                                   spare_of(device, bytes, CW_EXCESS_EFFICIENT_LARGER)));
 }
 
 uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess)
@@ -195,7 +195,7 @@ uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess)
     *out_excess = 0;
     if (excess == 0)
         return rounded;
-    if (rounded - bytes > spare_of(device, bytes))
+    if (rounded - bytes > spare_of(device, bytes, CW_EXCESS_EFFICIENT))
         return cw_size_exact(bytes);
     *out_excess = cw_excess_reserve(device, bytes, excess);
     if (CW_LIKELY(*out_excess == excess))

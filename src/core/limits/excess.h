@@ -30,6 +30,9 @@
 #define CW_EXCESS_LOOK_WISHES 16u
 #define CW_EXCESS_LOADING     4u   /* one in so many requests makes a new peak */
 #define CW_EXCESS_EFFICIENT   955u /* in thousandths */
+/* Larger blocks serve only above this, so that they never use up what rounding needs: sizes that
+ * stay exact are rarely asked for again. */
+#define CW_EXCESS_EFFICIENT_LARGER 970u
 /* On an efficient device a block may serve that is larger by one part in so many of the request, as
  * long as the excess is at most one part in so many of the live bytes. */
 #define CW_EXCESS_LARGER_SHARE 2

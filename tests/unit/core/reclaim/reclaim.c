@@ -192,6 +192,7 @@ static void start_by_demand(void)
 PoolTest(cap, while_there_is_room_what_was_used_lately_stays)
 {
     ask_start_keeping(CW_COUNT_AUTO);
+    pool_settle(0);
     churn(4, 40 * MIB);
     churn(4, 80 * MIB);
     churn(4, 160 * MIB);
@@ -212,6 +213,7 @@ PoolTest(cap, a_program_that_grows_holds_little_more_than_it_needs)
 PoolTest(cap, at_pool_max_what_is_worth_least_makes_room)
 {
     ask_start_keeping(CW_COUNT_AUTO);
+    pool_settle(0);
     cw_retention_set_most(0, 800 * MIB);
     churn(1, 400 * MIB);
     fake_driver.now_ns += 1000 * FAKE_MS;

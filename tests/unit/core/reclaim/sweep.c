@@ -88,6 +88,8 @@ static void use(uint64_t percent)
 PoolTest(sweep, while_there_is_room_all_may_be_held)
 {
     pool_churn(10, 100 * MIB);
+    cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15); /* sizes are exact yet */
+    pool_settle(0);
     cr_expect_eq(cw_demand_cap(0), ASK_TOTAL / 100 * 60);
     use(30); /* 20 of it others' */
     cr_expect_eq(cw_demand_cap(0), ASK_TOTAL / 100 * 40);
@@ -107,6 +109,7 @@ PoolTest(sweep, a_level_that_is_out_of_date_lets_no_more_be_held)
 {
     use(50);
     pool_churn(12, 100 * MIB);
+    pool_settle(0);
     cr_expect_eq(cw_demand_cap(0), 1200 * MIB + 1200 * MIB / 64 * 15);
 }
 
