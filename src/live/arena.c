@@ -292,17 +292,28 @@ static void set_count_locked(struct cw_arena *arena, enum cw_table which, uint32
     atomic_store_explicit(&arena->header->table[which].count, count, memory_order_release);
 }
 
-uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table which)
+uint32_t cw_arena_append_group(struct cw_arena *arena, enum cw_table which, uint32_t group,
+                               uint32_t *out_count)
 {
     struct cw_live_table *table = &arena->table[which];
-    uint32_t index;
+    uint32_t count, index;
 
     cw_lock_acquire(&arena->lock);
-    index = take_locked(arena, table, 1);
-    if (index != 0)
-        set_count_locked(arena, which, index + 1);
+    count = group - atomic_load_explicit(&table->count, memory_order_relaxed) % group;
+    index = take_locked(arena, table, count);
+    if (index != 0) {
+        set_count_locked(arena, which, index + count);
+        *out_count = count;
+    }
     cw_lock_release(&arena->lock);
     return index;
+}
+
+uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table which)
+{
+    uint32_t count;
+
+    return cw_arena_append_group(arena, which, 1, &count);
 }
 
 uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len)

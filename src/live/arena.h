@@ -73,6 +73,10 @@ int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place);
 
 /* Appends a zeroed record that readers do not see as named yet; its index, or 0 when full. */
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table table);
+/* The same for the records up to the next index that is a multiple of `group`, a power of two.
+ * *out_count: how many, from the index that it returns on; not set after 0. */
+uint32_t cw_arena_append_group(struct cw_arena *arena, enum cw_table table, uint32_t group,
+                               uint32_t *out_count);
 /* Number of valid indexes + 1; loop with for (i = 1; i < count; i++). */
 static inline uint32_t cw_arena_count(const struct cw_arena *arena, enum cw_table table)
 {

@@ -21,8 +21,11 @@
 #include "core/process/thread.h"
 #include "live/arena.h"
 
-#define CW_OWNER_NAMES    4096u /* different ones; a power of two */
-#define CW_OWNER_NAME_MAX 120u  /* bytes, with the NUL; a longer one is cut */
+#define CW_OWNER_NAMES 4096u /* different ones; a power of two */
+/* Owners that one thread writes to lie two cache lines apart from another's: a group of so many
+ * block indices, each beginning at a multiple. */
+#define CW_OWNERS_APART   (2 * CW_CACHE_LINE / sizeof(struct cw_live_owner))
+#define CW_OWNER_NAME_MAX 120u /* bytes, with the NUL; a longer one is cut */
 
 void cw_owner_init(struct cw_arena *arena);
 /* In a forked child. */

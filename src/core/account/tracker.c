@@ -92,22 +92,25 @@ static void spill_spares(uint32_t keep)
     cw_lock_release(&free_lock);
 }
 
-static uint32_t append_record(void)
+/* Threads that allocate beside each other write to the owners of their own records alone. */
+static void append_records(void)
 {
-    uint32_t block = cw_arena_append(cw_tracker_arena, CW_TABLE_BLOCK);
+    uint32_t group = cw_thread.ended ? 1 : CW_OWNERS_APART, count;
+    uint32_t block = cw_arena_append_group(cw_tracker_arena, CW_TABLE_BLOCK, group, &count);
 
-    return block != 0 && cw_owner_make(block) == 0 ? block : 0;
+    if (block == 0 || cw_owner_make(block + count - 1) != 0)
+        return;
+    while (count-- > 0)
+        cw_thread.spare[cw_thread.spares++] = block + count;
 }
 
 uint32_t cw_tracker_next_record(void)
 {
-    uint32_t made;
-
     check_spares();
     if (cw_thread.spares == 0)
         refill_spares();
-    if (cw_thread.spares == 0 && (made = append_record()) != 0)
-        cw_thread.spare[cw_thread.spares++] = made;
+    if (cw_thread.spares == 0)
+        append_records();
     return cw_thread.spares != 0 ? cw_thread.spare[cw_thread.spares - 1] : 0;
 }
 
